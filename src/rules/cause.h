@@ -35,6 +35,7 @@
 #include "base/units.h"
 #include "facts/outside.h"
 #include "rules/finding.h"
+#include "sources/pool_names.h"
 #include "sources/statements.h"
 
 namespace faultline {
@@ -66,7 +67,7 @@ struct PoolShortage {
   std::uint64_t region_count = 0;          // what it has taken comes in so many pieces, which are never joined
   std::string name;                        // "GPU_0_bfc"
   std::string words;                       // "TensorFlow's pool GPU_0_bfc"
-  bool is_host = false;                    // memory of the host
+  PoolMemory memory = PoolMemory::kGpu;    // that it serves
   bool has_map = false;                    // it is known where its chunks lie
   bool knows_request = true;               // how much was asked for
 };

@@ -71,10 +71,17 @@ class PoolJudge {
           longest, format_bytes(s_.requested.max / longest * 100));
     return words;
   }
+  // Who had what the pool did not get.
+  std::string withheld() const {
+    return p_.memory == PoolMemory::kHost
+               ? "the host's memory, or what of it may be locked, did not suffice"
+               : "the device's memory was held outside this pool, by another process, or by this one's CUDA context "
+                 "and libraries";
+  }
   bool left_is_short() const { return !p_.left || surely_less(*p_.left, s_.requested); }
 
   Maybe too_large() const {
-    if (!p_.limit && p_.base_limit && !p_.is_host && surely_less(*p_.base_limit, s_.requested)) {
+    if (!p_.limit && p_.base_limit && p_.memory == PoolMemory::kGpu && surely_less(*p_.base_limit, s_.requested)) {
       // of the device it would be four fifths
       const bool is_sure = s_.requested.min / 5 > p_.base_limit->max / 4;
       return CauseVerdict{Story::kPoolTooLarge, is_sure ? Confidence::kProved : Confidence::kLikely,
@@ -113,18 +120,16 @@ class PoolJudge {
       return CauseVerdict{
           Story::kPoolRefused, Confidence::kProved,
           fmt::format("{} had no free piece that large and was free to grow, but the driver refused it, down to {}: "
-                      "the device's memory was held outside this pool, by another process, or by this one's CUDA "
-                      "context and libraries{}",
-                      p_.words, shown(*p_.refused), p_.bar ? "; " + bar_words() : ""),
+                      "{}{}",
+                      p_.words, shown(*p_.refused), withheld(), p_.bar ? "; " + bar_words() : ""),
           compared({{*p_.refused, "refused by the driver"}}, "≥", {asked()})};
     }
     if (!p_.left || !surely_at_least(*p_.left, s_.requested)) return {};
     return CauseVerdict{
         Story::kPoolRefused, p_.refused ? Confidence::kProved : Confidence::kLikely,
-        fmt::format("{}, and within its limit it could have taken {} more, but the driver did not give it{}: the "
-                    "device's memory was held outside this pool, by another process, or by this one's CUDA context "
-                    "and libraries",
-                    state(), shown(*p_.left), p_.refused ? fmt::format(" ({} were refused)", shown(*p_.refused)) : ""),
+        fmt::format("{}, and within its limit it could have taken {} more, but the {} did not give it{}: {}", state(),
+                    shown(*p_.left), p_.memory == PoolMemory::kHost ? "system" : "driver",
+                    p_.refused ? fmt::format(" ({} were refused)", shown(*p_.refused)) : "", withheld()),
         compared({left()}, "≥", {asked()})};
   }
 

@@ -51,7 +51,7 @@ Shortage pool_shortage(const Case& subject, std::size_t slot, const UsageMoment&
   PoolShortage parts;
   parts.name = heap.name;
   parts.words = pool_words(subject, heap);
-  parts.is_host = !heap.name.empty() && !heap.name.starts_with("GPU_");
+  parts.memory = memory_of(heap.name);
   std::uint64_t live = 0, requested = 0, reserved = 0, largest = 0;
   HashSet<std::uint64_t> regions;
   lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {

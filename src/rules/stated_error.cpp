@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/shell_words.h"
 #include "rules/describe.h"
 #include "sources/text_notes.h"
 
@@ -25,8 +26,11 @@ std::string first_part(std::string words, std::size_t length) {
 }  // namespace
 
 Finding begin_stated(const Case& subject, std::string_view rule) {
-  const std::uint16_t device =
-      subject.trace().devices.empty() ? std::uint16_t{0} : subject.trace().devices.front().index;
+  // a text may hold maps of other devices too; the message's own event is the last
+  const Trace& trace = subject.trace();
+  const std::uint16_t device = subject.statements().message_only && !trace.events.empty() ? trace.events.back().device
+                               : trace.devices.empty()                                    ? std::uint16_t{0}
+                                                                                          : trace.devices.front().index;
   Finding finding = finding_at(subject.facts(), rule, Severity::kError, Confidence::kProved, device, stack_of(subject));
   finding.count = subject.statements().error.count;
   return finding;
@@ -155,18 +159,21 @@ std::string program_words(const Case& subject) {
     const bool is_start = place.function == "<module>" || (place.function == "main" && file.empty());
     if (is_start && place.file.ends_with(".py") && !is_library_file(place.file)) file = place.file;
   }
-  if (!notes.command.empty()) return notes.command;
+  if (!notes.command.empty() && is_plain_command(notes.command)) return notes.command;
   if (file.empty() && !is_library_file(notes.program)) file = notes.program;
   if (file.empty()) file = first_file(subject);
   if (file.empty()) file = only_file(places);
   file = file.substr(file.find_last_of("/\\") + 1);
+  if (!file.empty() && !is_plain_word(file)) file = "PROGRAM.py";
   if (is_notebook && file.empty()) {
     std::string name = path.ends_with(".ipynb") ? path.substr(path.find_last_of("/\\") + 1) : "notebook.ipynb";
     name.resize(name.size() - 6);
+    if (!is_plain_word(name)) name = "NOTEBOOK";
     return "python " + name + ".py (made by jupyter nbconvert --to script " + name + ".ipynb)";
   }
   if (notes.launcher.ends_with("pytest"))
-    return notes.launcher + (places.front().known() ? " " + places.front().file : std::string());
+    return notes.launcher +
+           (places.front().known() && is_plain_word(places.front().file) ? " " + places.front().file : std::string());
   if (!notes.launcher.empty()) return notes.launcher + " … " + (file.empty() ? "train.py" : file);
   if (!file.empty()) return "python " + file;
   const std::string& other = subject.statements().error.other_framework;

@@ -76,10 +76,11 @@ Framework framework_of(std::string_view name) {
 }
 
 StatedAllocator allocator_of(std::string_view name) {
-  if (name.empty() || name.ends_with("_bfc")) return StatedAllocator::kUsual;
-  return name == "cudaMallocAsync" ? StatedAllocator::kAsync
-         : name == "metal"         ? StatedAllocator::kMetal
-                                   : StatedAllocator::kOther;
+  if (name.empty() || name.ends_with("_bfc") || name.find("cpu") != std::string_view::npos)
+    return StatedAllocator::kUsual;
+  return name == "cudaMallocAsync" || name.starts_with("gpu_async_") ? StatedAllocator::kAsync
+         : name == "metal"                                           ? StatedAllocator::kMetal
+                                                                     : StatedAllocator::kOther;
 }
 
 struct ListedProcess {
@@ -166,7 +167,7 @@ StatedError read_error(const Properties& properties) {
   stated.allocator = allocator_of(word("allocator"));
   stated.library = library_of_error(stated.name);
   using Number = std::optional<ByteInterval> StatedError::*;
-  static constexpr std::array<std::pair<const char*, Number>, 13> kNumbers = {
+  static constexpr std::array<std::pair<const char*, Number>, 16> kNumbers = {
       {{"requested", &StatedError::requested},
        {"capacity", &StatedError::capacity},
        {"free", &StatedError::free},
@@ -179,10 +180,13 @@ StatedError read_error(const Properties& properties) {
        {"other_metal", &StatedError::other_metal},
        {"executable_total", &StatedError::executable_total},
        {"executable_temporaries", &StatedError::executable_temporaries},
-       {"limit", &StatedError::shared_memory_limit}}};
+       {"limit", &StatedError::shared_memory_limit},
+       {"start_free", &StatedError::start_free},
+       {"start_capacity", &StatedError::start_capacity},
+       {"start_pool", &StatedError::start_pool}}};
   for (const auto& [name, member] : kNumbers) stated.*member = properties.bytes(error(name));
   using Word = std::string StatedError::*;
-  static constexpr std::array<std::pair<const char*, Word>, 13> kWords = {
+  static constexpr std::array<std::pair<const char*, Word>, 15> kWords = {
       {{"text", &StatedError::text},
        {"tag", &StatedError::writer},
        {"device", &StatedError::device},
@@ -191,6 +195,8 @@ StatedError read_error(const Properties& properties) {
        {"tensor.shape", &StatedError::tensor_shape},
        {"tensor.type", &StatedError::tensor_type},
        {"op", &StatedError::op},
+       {"op_type", &StatedError::op_type},
+       {"allocator", &StatedError::pool},
        {"xid", &StatedError::xid},
        {"process", &StatedError::process},
        {"torch_version", &StatedError::torch_version},
@@ -269,6 +275,7 @@ std::vector<DumpedPool> read_pools(const Trace& trace, const Properties& propert
     if (const std::string growth = properties.word(prefix + "growth"); !growth.empty()) pool.growth = growth == "true";
     pool.is_mixed = properties.word(prefix + "mixed") == "true";
     pool.asked_by = properties.word(prefix + "asked_by");
+    pool.form = properties.number(prefix + "form").value_or(0);
   }
   return pools;
 }

@@ -46,6 +46,8 @@ struct StatedError {
 
   std::optional<ByteInterval> requested, capacity, free, live, cached, graph_pool, reserved, allowed, this_process,
       other_metal, executable_total, executable_temporaries, shared_memory_limit;
+  // what the runtime said of the device as it began: what was free, what it has, what the pool got
+  std::optional<ByteInterval> start_free, start_capacity, start_pool;
   // other processes, where the message lists them: at least all but the largest of the list
   std::optional<ByteInterval> others;
   std::vector<std::string> other_pids;
@@ -59,7 +61,8 @@ struct StatedError {
   bool disguised = false;            // TensorFlow's "Dst tensor is not initialized"
   std::string status, call;          // of a library: "CUBLAS_STATUS_ALLOC_FAILED", the call that returned it
   std::string tensor_shape, tensor_type;
-  std::string op;  // of a graph, whose request it was: "model/conv2d_12/Conv2D"
+  std::string op, op_type;  // of a graph, whose request it was: "model/conv2d_12/Conv2D", "Conv2D"
+  std::string pool;         // as the message names it: "GPU_0_bfc"
   struct Buffer {
     ByteInterval bytes;
     std::string what, place;  // "f32[4096,128] of dot_general", "models.py:689"
@@ -100,7 +103,8 @@ struct DumpedPool {
   bool knows_requests = false;       // of each chunk it is known how much was asked for
   bool is_mixed = false;             // its lines stand between those of another pool
   std::optional<bool> growth;
-  std::string asked_by;  // the operation whose request failed
+  std::string asked_by;    // the operation whose request failed
+  std::uint64_t form = 0;  // the year since when a map is written in these words (docs/tensorflow-jax.md); 0: not told
 };
 
 // How the process ended, as far as somebody saw it.

@@ -86,9 +86,17 @@ std::optional<BfcRecording> bfc_recording(const Trace& trace, std::uint16_t devi
 void build_start_state(const BfcRecording& recording, std::vector<BfcPool>& pools, std::vector<BfcPlace>& place_of) {
   const Trace& trace = recording.trace;
   // A chunk keeps its size while it is in use: of one that lives to the end the end state tells it.
+  // Another device may have the same addresses.
+  std::vector<bool> is_elsewhere(trace.final_blocks.size());
+  for (const FinalSegment& segment : trace.final_segments) {
+    for (std::size_t at = segment.first_block; at < std::size_t{segment.first_block} + segment.block_count; ++at) {
+      if (at < is_elsewhere.size() && segment.device != recording.device) is_elsewhere[at] = true;
+    }
+  }
   HashMap<std::uint64_t, std::uint64_t> held;
-  for (const FinalBlock& block : trace.final_blocks) {
-    if (block.state == FinalBlock::State::kActive) held[block.address] = block.size_bytes;
+  for (std::size_t at = 0; at < trace.final_blocks.size(); ++at) {
+    const FinalBlock& block = trace.final_blocks[at];
+    if (block.state == FinalBlock::State::kActive && !is_elsewhere[at]) held[block.address] = block.size_bytes;
   }
   std::vector<bool> freed(recording.largest_allocation + std::size_t{1});
   for (const Event& event : trace.events) {

@@ -98,10 +98,13 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
       ++pinned_segments;
       largest_pinned = std::max(largest_pinned, segment.largest_free_bytes);
     }
+    // what the program got over is no error, whatever ended it later
+    const StatedError& stated = subject.statements().error;
+    const bool got_over = stated.lives_on || (!stated.ended_by.empty() && !stated.ended_while_handled);
     Finding finding = finding_at(facts, "memory/fragmentation",
-                                 broke_it && !subject.statements().error.lives_on ? Severity::kError
-                                 : !broke_it && (harmless || too_little)          ? Severity::kNote
-                                                                                  : Severity::kWarning,
+                                 broke_it && !got_over                   ? Severity::kError
+                                 : !broke_it && (harmless || too_little) ? Severity::kNote
+                                                                         : Severity::kWarning,
                                  Confidence::kProved, usage.device, pins.front().stack);
     finding.bytes = space.pinned_free_bytes;
     finding.message =

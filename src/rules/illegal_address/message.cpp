@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "base/units.h"
+#include "rules/cause.h"
 #include "rules/illegal_address/fault_words.h"
 #include "rules/illegal_address/illegal_address.h"
 #include "rules/stated_error.h"
@@ -198,13 +199,16 @@ void judge_library(const Case& subject, Finding& finding) {
   if (stated.kind == ErrorKind::kLibraryStart) {
     const std::string refused = read_text_notes(subject.trace()).refused;
     const bool jax = stated.other_framework == "JAX";
-    if (!refused.empty()) {
+    constexpr std::uint64_t kLeastHandle = 16 * kMiB;
+    const bool is_full = stated.free && stated.capacity && stated.free->max < kLeastHandle;
+    if (!refused.empty() || is_full) {
       finding.rule = "memory/out-of-memory";
-      finding.message =
-          stated.library + " could not start (" + stated.status + "): the driver had refused " + refused +
-          " just before, so the device had no memory left for its handle, which is taken beside the pool of " +
-          (stated.other_framework.empty() ? std::string("the framework") : stated.other_framework) +
-          ". Who held the rest is not in this text.";
+      finding.message = stated.library + " could not start (" + stated.status + "): " +
+                        (is_full ? shown(*stated.free) + " of the device's " + shown(*stated.capacity) + " were free"
+                                 : "the driver had refused " + refused + " just before") +
+                        ", so the device had no memory left for its handle, which is taken beside the pool of " +
+                        (stated.other_framework.empty() ? std::string("the framework") : stated.other_framework) +
+                        ". Who held the rest is not in this text.";
       add_try(finding, jax ? "Leave room beside the pool: XLA_CLIENT_MEM_FRACTION=0.6 (older: "
                              "XLA_PYTHON_CLIENT_MEM_FRACTION), or XLA_PYTHON_CLIENT_PREALLOCATE=false."
                            : "Leave room beside the pool: TF_FORCE_GPU_ALLOW_GROWTH=true, or "

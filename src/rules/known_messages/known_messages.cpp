@@ -164,6 +164,13 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
     add_evidence(finding, "inequality",
                  format_bytes(stated.requested->middle()) + " used > " +
                      format_bytes(stated.shared_memory_limit->middle()) + " that a block may have");
+  if (stated.name == "harmless-rematerialization" && stated.requested && stated.allowed) {
+    finding.message += " It needs " + shown(*stated.requested) + " as it is compiled, and XLA plans with " +
+                       shown(*stated.allowed) + ".";
+    if (surely_less(*stated.allowed, *stated.requested))
+      add_evidence(finding, "inequality",
+                   compared({{*stated.requested, "needed"}}, ">", {{*stated.allowed, "that XLA plans with"}}));
+  }
   const bool counts = stated.name == "vllm-length" && !stated.status.empty();
   if (counts)
     add_try(finding,

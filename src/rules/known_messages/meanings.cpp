@@ -69,6 +69,17 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      {"Copy less at once: smaller batches, fewer of them prefetched (tf.data's prefetch), or the data in pieces.",
       "ulimit -l shows the limit on locked memory, free -h what RAM there is; in WSL 2 and in containers it is "
       "limited."}},
+    {"host-alloc-xla",
+     kHost,
+     Confidence::kLikely,
+     "XLA has these words for a buffer that it makes on the CPU: then the host's memory (RAM) did not suffice, not the "
+     "GPU's. The text does not name the device, so that it was the CPU is likely and not proved",
+     {"python -c \"import jax; print(jax.devices())\" tells where it ran; if that is a GPU, its memory is the matter.",
+      "Ask for less at once at this line: a smaller array, pieces, numpy.memmap, or a smaller type; check the extents "
+      "if "
+      "the size is absurd.",
+      "Watch it while the program runs: free -h; in a container the limit counts, not the machine: cat "
+      "/sys/fs/cgroup/memory.max."}},
     {"setup-tensorflow-libraries",
      kDevice,
      Confidence::kProved,

@@ -198,10 +198,15 @@ std::string_view printed_shape(std::string_view words) {
 
 // Keras: 'Input 0 of layer "dense" is incompatible with the layer: expected axis -1 of input shape to have value 512, but received input with shape (None, 256)'
 bool keras(std::string_view words, Finding& finding) {
-  const std::string_view rest = after(words, "is incompatible with the layer: ");
-  if (rest.empty()) return false;
-  std::string_view layer = after(words, "of layer ");
+  std::string_view rest = after(words, "is incompatible with the layer: "), layer = after(words, "of layer ");
   layer = layer.substr(0, layer.find(" is incompatible"));
+  // "Input 0 is incompatible with layer model: expected shape=(None, 10), found shape=(None, 7)"
+  if (rest.empty()) {
+    layer = after(words, "is incompatible with layer ");
+    rest = after(layer, ": ");
+    layer = layer.substr(0, layer.find(": "));
+  }
+  if (rest.empty()) return false;
   const std::string_view received =
       printed_shape(after(rest, rest.find("ound shape=") != std::string_view::npos ? "ound shape=" : "eceived"));
   const std::string name = layer.empty() ? "of Keras" : std::string(layer);
@@ -380,7 +385,10 @@ void describe_operands(const Case& subject, Finding& finding) {
   const std::string& words = subject.statements().error.text;
   const Trouble trouble = trouble_of(words);
   bool told = true;
-  if (trouble == Trouble::kDevice || words.find("object of device type") != std::string::npos) {
+  const bool of_framework = subject.statements().error.name == "operands-shapes";
+  if (of_framework && describe_framework_shapes(words, finding)) {
+    // told
+  } else if (trouble == Trouble::kDevice || words.find("object of device type") != std::string::npos) {
     finding.rule = "tensor/device-mismatch";
     devices(words, finding);
   } else if (say_no_kernel(words) || trouble == Trouble::kDtype) {
@@ -398,6 +406,7 @@ void describe_operands(const Case& subject, Finding& finding) {
   while (!finding.message.empty() && (finding.message.back() == '.' || finding.message.back() == ' '))
     finding.message.pop_back();
   finding.message += ". Memory is not the matter.";
+  if (of_framework || subject.statements().error.name == "operands-keras") return;
   add_try(finding, "faultline plan -- " + program_words(subject) +
                        " runs it without a GPU, and tells for each operand where it was made and what would fit.");
 }

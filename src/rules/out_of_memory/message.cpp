@@ -5,22 +5,14 @@
 #include "models/torch/segment_sizes.h"
 #include "rules/inequality.h"
 #include "rules/out_of_memory/advice.h"
+#include "rules/out_of_memory/message_words.h"
 #include "rules/out_of_memory/out_of_memory.h"
-#include "rules/out_of_memory/pool.h"
+#include "rules/out_of_memory/pool_message.h"
 #include "rules/stated_error.h"
 #include "sources/text_notes.h"
 
 namespace faultline {
 namespace {
-
-std::string size_words(const StatedError& stated) {
-  return stated.requested ? shown(*stated.requested) : std::string("memory");
-}
-
-void conclude(Finding& finding, Confidence confidence, std::string message) {
-  finding.confidence = confidence;
-  finding.message = std::move(message);
-}
 
 // Why a process of the list may be none of somebody else's.
 std::string doubt_of(const Case& subject) {
@@ -102,7 +94,7 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   const Shortage shortage = shortage_of(subject);
   CauseVerdict verdict = cause_of(shortage);
   add_numbers(stated, shortage, finding);
-  const bool async = stated.allocator == StatedAllocator::kAsync && stated.live;
+  const bool async = stated.allocator == StatedAllocator::kAsync && stated.live && stated.reserved;
   if (stated.framework != Framework::kPyTorch && verdict.story != Story::kLimit && !(async && *verdict.cause() != 0))
     return false;
   if (*verdict.cause() == 0 && stated.allocator == StatedAllocator::kAsync && stated.live && stated.capacity) {
@@ -127,192 +119,6 @@ bool judge_numbers(const Case& subject, Finding& finding) {
     context.roles = subject.facts().stacks.roles(subject.trace().events.front().stack);
   advise(verdict, context, finding);
   return true;
-}
-
-// "TensorFlow", "JAX", or both where the text does not tell.
-std::string owner_words(const StatedError& stated) {
-  return stated.framework_name == "tensorflow" ? "TensorFlow"
-         : stated.framework_name == "jax"      ? "JAX"
-                                               : stated.framework_name;
-}
-
-// What the pool's map would tell, where the text has none of it.
-void add_map(const Case& subject, Finding& finding) {
-  const std::string who = owner_words(subject.statements().error);
-  add_try(finding, "The pool's map, which tells the causes apart, is not in this text. " +
-                       (who == "JAX"          ? std::string("JAX prints it only with TF_CPP_MIN_LOG_LEVEL=0")
-                        : who == "TensorFlow" ? std::string("TensorFlow prints it to the standard error, unless "
-                                                            "TF_CPP_MIN_LOG_LEVEL is set above 0")
-                                              : std::string("TensorFlow prints it to the standard error by itself, JAX "
-                                                            "only with TF_CPP_MIN_LOG_LEVEL=0")) +
-                       ": TF_CPP_MIN_LOG_LEVEL=0 " + program_words(subject) +
-                       " 2>&1 | tee log.txt, then faultline explain log.txt");
-}
-
-bool has_map(const Case& subject, const std::optional<PoolFailure>& failure) {
-  return failure && shortage_of(subject, failure->slot, failure->moment).pool->has_map;
-}
-
-// A program that asks the driver for each buffer, or a pool whose own words are not in the text.
-bool judge_refused(const Case& subject, Finding& finding) {
-  const StatedError& stated = subject.statements().error;
-  if (stated.call.empty()) return false;
-  conclude(finding, Confidence::kProved,
-           owner_words(stated) + " asked the driver for " + size_words(stated) +
-               (stated.call == "unified memory"
-                    ? " of unified memory, which lies in the GPU's and the host's memory together, and got none. How "
-                      "much was free of either is not in this text."
-                    : " and got none: the device had no room for it. How much was free, and who held the rest, is not "
-                      "in this text."));
-  add_try(finding, "See who holds the device: nvidia-smi; other programs and forgotten notebooks count.");
-  add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") +
-                       ": a smaller batch or sequence, a smaller type.");
-  return true;
-}
-
-// The first extent of a tensor of three dimensions or more is most often the batch, unless it is as small as a filter's.
-void add_smaller_tensor(const StatedError& stated, Finding& finding) {
-  const std::string& shape = stated.tensor_shape;
-  const std::string first = shape.substr(1, shape.find_first_of(",]") - 1);
-  const bool is_likely = std::count(shape.begin(), shape.end(), ',') >= 2 && std::atoi(first.c_str()) > 7;
-  add_try(finding, is_likely ? "The first dimension, " + first +
-                                   ", is likely the batch: a smaller one makes this tensor, and all that grow with it, "
-                                   "smaller in proportion (batch_size of fit, batch of tf.data)."
-                             : "If the first dimension, " + first +
-                                   ", is the batch, a smaller one makes this tensor smaller in proportion; else a "
-                                   "smaller layer or type does.");
-}
-
-void judge_tensorflow(Case& subject, Finding& finding) {
-  const StatedError& stated = subject.statements().error;
-  const std::string who = owner_words(stated);
-  if (judge_refused(subject, finding)) return;
-  if (stated.kind == ErrorKind::kPoolGrowth) {
-    conclude(finding, Confidence::kHint,
-             who + " asked the driver for a pool of " + size_words(stated) +
-                 " and did not get it; it goes on with less, so this line alone is no failure, but something else held "
-                 "the device's memory.");
-    finding.severity = Severity::kWarning;
-    return add_try(finding, "See who holds the device: nvidia-smi; and let the pool grow as needed: " +
-                                std::string(who == "TensorFlow" ? "TF_FORCE_GPU_ALLOW_GROWTH=true"
-                                            : who == "JAX"      ? "XLA_PYTHON_CLIENT_PREALLOCATE=false"
-                                                                : "TF_FORCE_GPU_ALLOW_GROWTH=true in TensorFlow, "
-                                                                  "XLA_PYTHON_CLIENT_PREALLOCATE=false in JAX"));
-  }
-  if (stated.benign) {
-    finding.severity = Severity::kNote;
-    return conclude(finding, Confidence::kLikely,
-                    who + " could not get " + size_words(stated) +
-                        " of scratch memory and went on without it: slower, no failure, as its message says.");
-  }
-  if (stated.disguised) {
-    conclude(finding, Confidence::kLikely,
-             "A copy to the GPU found no memory for its target: TensorFlow's words for that are that the target is not "
-             "initialized.");
-  } else {
-    conclude(
-        finding, Confidence::kLikely,
-        who + " could not find " + size_words(stated) +
-            (stated.tensor_shape.empty() ? "" : " for a tensor of shape " + stated.tensor_shape) +
-            (stated.op.empty() ? "" : (stated.tensor_shape.empty() ? " for " : " of ") + stated.op) +
-            " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
-  }
-  const auto failure = pool_failure(subject);
-  if (failure) tell_pool(subject, *failure, finding);
-  if (!finding.location.known() && !stated.disguised) finding.location.op = stated.op;
-  if (!stated.tensor_shape.empty()) {
-    finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
-    if (!failure) add_smaller_tensor(stated, finding);
-  }
-  if (finding.cause.empty() && !has_map(subject, failure)) add_map(subject, finding);
-}
-
-// The largest buffers of the program that XLA compiled, where the text lists them.
-std::string buffer_words(const StatedError& stated, Finding& finding) {
-  std::string words;
-  std::size_t told = 0;
-  for (const StatedError::Buffer& buffer : stated.buffers) {
-    const std::string place = buffer.place.substr(buffer.place.find_last_of('/') + 1);
-    add_evidence(finding, "buffer",
-                 shown(buffer.bytes) + " " + buffer.what + (buffer.place.empty() ? "" : " at " + buffer.place));
-    if (++told <= 2)
-      words += (words.empty() ? "" : "; ") + shown(buffer.bytes) + " " + buffer.what +
-               (place.empty() ? "" : " (" + place + ")");
-  }
-  return words;
-}
-
-void judge_jax(Case& subject, Finding& finding) {
-  const StatedError& stated = subject.statements().error;
-  if (stated.kind == ErrorKind::kPoolGrowth || stated.benign || stated.disguised || !stated.call.empty())
-    return judge_tensorflow(subject, finding);
-  const std::string buffers = buffer_words(stated, finding);
-  if (stated.executable_total && stated.capacity) {
-    finding.cause = "exhausted";
-    conclude(finding, Confidence::kProved,
-             "The compiled program needs " + shown(*stated.executable_total) + " of the " + shown(*stated.capacity) +
-                 " that the device has" + (buffers.empty() ? "." : "; its largest buffers: " + buffers + "."));
-    return add_try(finding,
-                   "Hold less: a smaller batch or sequence, a smaller type, jax.checkpoint around the layers, or "
-                   "sharding over more devices.");
-  }
-  // of a TPU, which tells how much was free
-  if (stated.free && stated.requested) {
-    const bool is_short = surely_less(*stated.free, *stated.requested);
-    finding.cause = is_short ? "exhausted" : surely_at_least(*stated.free, *stated.requested) ? "fragmented" : "";
-    conclude(finding, is_short ? Confidence::kProved : Confidence::kLikely,
-             shown(*stated.requested) + " were asked for, and " + shown(*stated.free) + " were free" +
-                 (is_short                ? "."
-                  : finding.cause.empty() ? ", as far as the rounded numbers tell: too little, or in pieces."
-                                          : ", but not in one piece."));
-    if (!finding.cause.empty())
-      add_evidence(finding, "inequality",
-                   compared({{*stated.free, "free"}}, is_short ? "<" : "≥", {{*stated.requested, "asked for"}}));
-    return add_try(finding,
-                   "Hold less: a smaller batch or sequence, a smaller type, jax.checkpoint around the layers, or "
-                   "sharding over more devices.");
-  }
-  conclude(
-      finding, Confidence::kLikely,
-      "XLA could not find " + size_words(stated) +
-          " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
-  const auto failure = pool_failure(subject);
-  if (failure) tell_pool(subject, *failure, finding);
-  if (stated.status == "autotuner") {
-    finding.message +=
-        " XLA's autotuner asked for it, which tries kernels on copies of their operands while a program is compiled.";
-    add_try(finding,
-            "XLA_FLAGS=--xla_gpu_autotune_level=0 compiles without trying kernels (which may be slower ones). "
-            "Not confirmed: whether the program itself then fits is not in this text.");
-  }
-  if (stated.executable_total) {
-    add_evidence(finding, "executable_total_bytes", stated.executable_total->middle());
-    if (stated.executable_temporaries)
-      add_evidence(finding, "executable_temporaries_bytes", stated.executable_temporaries->middle());
-    finding.message +=
-        " The program that it had compiled needs " + shown(*stated.executable_total) + " in all" +
-        (stated.executable_temporaries ? ", " + shown(*stated.executable_temporaries) + " of it for temporaries"
-                                       : std::string()) +
-        (buffers.empty() ? "." : "; its largest buffers: " + buffers + ".");
-  } else if (!buffers.empty()) {
-    finding.message += " The largest buffers of the program that it had compiled: " + buffers + ".";
-  }
-  if (!buffers.empty())
-    add_try(finding,
-            "Make the largest of these buffers smaller: a smaller batch or a smaller type at its line, jax.checkpoint "
-            "around what keeps it for the backward pass, or work in pieces (jax.lax.map, jax.lax.scan).");
-  else if (stated.executable_temporaries && stated.executable_total &&
-           surely_at_least(*stated.executable_temporaries + *stated.executable_temporaries, *stated.executable_total))
-    add_try(finding,
-            "Most of it is temporaries, what is kept between operations: a smaller batch or sequence, a smaller type, "
-            "jax.checkpoint around the layers, or work in pieces (jax.lax.map, jax.lax.scan) shrinks them.");
-  if (finding.cause.empty() && !has_map(subject, failure)) add_map(subject, finding);
-  if (stated.other_framework != "TensorFlow" && finding.cause.empty() && !failure)
-    add_try(finding,
-            "JAX takes three quarters of the device at start: if nothing else needs it, XLA_CLIENT_MEM_FRACTION=0.95 "
-            "(older: XLA_PYTHON_CLIENT_MEM_FRACTION).");
-  if (buffers.empty())
-    add_try(finding, "See every buffer and its line: faultline run --buffers -- " + program_words(subject));
 }
 
 // The runtime's own words, "CUDA error: out of memory", from whatever called it.

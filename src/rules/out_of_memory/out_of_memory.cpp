@@ -81,6 +81,10 @@ Finding describe_pool_failure(Case& subject, std::size_t slot, const UsageMoment
   if (const std::string request = describe_request(subject.facts(), moment.event); !request.empty())
     finding.memory = "It was for " + request + ".";
   if (event.size_bytes == 0) finding.severity = Severity::kWarning;
+  if (subject.statements().ending.well()) {
+    finding.severity = Severity::kWarning;
+    finding.memory += std::string(finding.memory.empty() ? "" : " ") + "The program went on and ended well.";
+  }
   finding.fingerprint = fingerprint(finding.rule, finding.location, finding.cause);
   return finding;
 }
@@ -168,9 +172,9 @@ void judge_out_of_memory(Case& subject, std::vector<Finding>& findings, std::vec
     findings.push_back(describe_message(subject));
     // further pools of which the text holds a map
     const auto told = pool_failure(subject);
-    for (std::size_t slot = 0; told && slot < facts.usage.size(); ++slot) {
+    for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
       for (const UsageMoment& moment : facts.usage[slot].failures) {
-        if (moment.event != told->moment.event &&
+        if (subject.statements().message_only && (!told || moment.event != told->moment.event) &&
             !is_driver_request(subject.trace(), subject.trace().events[moment.event]))
           findings.push_back(describe_pool_failure(subject, slot, moment, 1));
       }

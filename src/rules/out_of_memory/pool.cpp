@@ -9,6 +9,7 @@
 #include "rules/cause.h"
 #include "rules/describe.h"
 #include "rules/shortage.h"
+#include "sources/pool_names.h"
 
 namespace faultline {
 namespace {
@@ -88,32 +89,80 @@ Owner owner_of(const Case& subject) {
   return framework->second == "jax" ? Owner::kJax : Owner::kTensorFlow;
 }
 
+// The wording of a map tells how old the program's framework is at least. TensorFlow has cuda_malloc_async since 2.5 (2021), levels by module since 1.5.
+constexpr std::uint64_t kAsyncForm = 2021, kModulesForm = 2019;
+bool is_before(std::uint64_t form, std::uint64_t year) { return form != 0 && form < year; }
+
+// What gives the pool that much, by the settings that it has.
+std::string larger_pool(Owner owner, const PoolShortage& pool, std::uint64_t mib, std::uint64_t form) {
+  if (pool.memory != PoolMemory::kGpu) {
+    const PoolLimitVariable variable = limit_variable_of(pool.name);
+    if (variable.name.empty())
+      return fmt::format("Give the pool {} MiB (how this pool is told what it may take is not known here)", mib);
+    return fmt::format("Set {}={} before the program starts{}", variable.name, mib * kMiB / variable.unit_bytes,
+                       variable.remark.empty() ? "" : fmt::format(" ({})", variable.remark));
+  }
+  const std::string tensorflow = std::string("per_process_gpu_memory_fraction") +
+                                 (is_before(form, kAsyncForm) ? "" : " or a smaller TF_DEVICE_MIN_SYS_MEMORY_IN_MB");
+  const std::string jax = "XLA_CLIENT_MEM_FRACTION (older: XLA_PYTHON_CLIENT_MEM_FRACTION)";
+  return fmt::format("Give the pool {} MiB where the GPU has them ({}; or a larger GPU)", mib,
+                     owner == Owner::kJax          ? jax
+                     : owner == Owner::kTensorFlow ? tensorflow
+                                                   : tensorflow + " in TensorFlow, " + jax + " in JAX");
+}
+
+// "XPU:0" of "on /job:localhost/replica:0/task:0/device:XPU:0 by allocator gpu_bfc".
+std::string device_in(std::string_view text) {
+  constexpr std::string_view kDevice = "/device:";
+  const std::size_t at = text.rfind(kDevice);
+  if (at == std::string_view::npos) return {};
+  const std::string_view rest = text.substr(at + kDevice.size(), 40);
+  return std::string(rest.substr(0, rest.find_first_of(" ,;[")));
+}
+
+// What is known of the memory that the pool serves, where that is not plainly the GPU's.
+std::string memory_words(const PoolShortage& pool, const StatedError& stated) {
+  const std::string device = device_in(stated.text);
+  const std::string named = device.empty() ? "" : "; the exception names the device " + device;
+  switch (pool.memory) {
+    case PoolMemory::kGpu: return {};
+    case PoolMemory::kHost: return " This pool is memory of the host, not of the GPU.";
+    case PoolMemory::kOtherDevice: return " This pool is memory of a device that a plugin brings" + named + ".";
+    case PoolMemory::kUnknown: break;
+  }
+  return " Which memory this pool serves is not known by its name" + named + ".";
+}
+
 // Settings that bear on this cause. Where nothing but a map is known, what was asked for before it is not, and none of them can be tried.
 void add_settings(Owner owner, const Shortage& shortage, const CauseVerdict& verdict, bool is_recorded,
-                  Finding& finding) {
-  const bool tensorflow = owner != Owner::kJax, jax = owner != Owner::kTensorFlow;
+                  std::uint64_t form, Finding& finding) {
+  const bool of_gpu = shortage.pool->memory == PoolMemory::kGpu;
+  const bool tensorflow = of_gpu && owner != Owner::kJax, jax = of_gpu && owner != Owner::kTensorFlow;
   const std::string unconfirmed =
       is_recorded ? "" : " Not confirmed: the map does not show the requests that led to it.";
   switch (verdict.story) {
     case Story::kPoolPieces:
     case Story::kPoolRegions:
     case Story::kPoolSlack:
-      if (shortage.pool->region_count > 1 && tensorflow && !is_recorded && !shortage.pool->is_host)
+      if (shortage.pool->region_count > 1 && tensorflow && !is_recorded)
         add_try(finding, fmt::format("The pool grew in {} regions, and no request can lie across two: without growth "
                                      "it takes its limit as one "
                                      "region (TF_FORCE_GPU_ALLOW_GROWTH=false, no set_memory_growth).{}",
                                      format_count(shortage.pool->region_count), unconfirmed));
-      if (shortage.pool->region_count > 1 && jax && !is_recorded && !shortage.pool->is_host)
+      if (shortage.pool->region_count > 1 && jax && !is_recorded)
         add_try(finding, fmt::format("The pool grew in {} regions, and no request can lie across two: "
                                      "XLA_PYTHON_CLIENT_PREALLOCATE=true (JAX's "
                                      "default) takes it as one region.{}",
                                      format_count(shortage.pool->region_count), unconfirmed));
-      if (tensorflow && !shortage.pool->is_host)
-        add_try(finding, "TF_GPU_ALLOCATOR=cuda_malloc_async puts pieces together by mapping them anew." + unconfirmed);
-      if (jax && !shortage.pool->is_host)
+      if (tensorflow && !is_before(form, kAsyncForm))
+        add_try(finding,
+                "TF_GPU_ALLOCATOR=cuda_malloc_async (TensorFlow 2.5 and later, with CUDA 11.2) puts pieces together by "
+                "mapping them anew." +
+                    unconfirmed);
+      if (jax && !is_before(form, kAsyncForm))
         add_try(finding,
                 "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async puts pieces together by mapping them anew." + unconfirmed);
-      if (!is_recorded)
+      if (!is_recorded && !is_before(form, kModulesForm))
         add_try(finding,
                 "To have settings tried: TF_CPP_VMODULE=bfc_allocator=4 python train.py 2> allocator.log, then "
                 "faultline replay "
@@ -121,6 +170,11 @@ void add_settings(Owner owner, const Shortage& shortage, const CauseVerdict& ver
       add_try(finding, "Make the large and lasting arrays first, before the small ones that come and go.");
       return;
     case Story::kPoolRefused:
+      if (shortage.pool->memory == PoolMemory::kHost)
+        return add_try(finding,
+                       "See what RAM there is and how much of it may be locked: free -h, ulimit -l; in a container its "
+                       "own limit counts.");
+      if (!of_gpu) return add_try(finding, "See who else uses that device, with the tool of its maker.");
       add_try(finding,
               "See who holds the device: nvidia-smi; workers of the same job, forgotten notebooks, and a second "
               "framework in this process "
@@ -153,7 +207,7 @@ void add_settings(Owner owner, const Shortage& shortage, const CauseVerdict& ver
 
 // Settings that serve the request within the limit, and the limit that would have, where a replay of the recording shows it. A map alone has no requests to repeat: from it only the
 // limit can be tried, by the request that failed, in the state that the map shows.
-void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, Finding& finding) {
+void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, std::uint64_t form, Finding& finding) {
   constexpr std::size_t kMostStateEvents = 100'000;
   const Trace& trace = subject.trace();
   const std::uint16_t device = trace.devices[slot].index;
@@ -175,10 +229,7 @@ void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, Fin
         trace.events.size() > kMostStateEvents ? nullptr : subject.what_if(slot, {}, std::nullopt);
     if (as_it_was == nullptr || as_it_was->failure_count == 0) return;
   }
-  const auto with_limit = [&](std::uint64_t mib) {
-    return SettingChanges{
-        {shortage.pool->is_host ? "TF_CPU_BFC_MEM_LIMIT_IN_MB" : "memory_limit", std::to_string(mib)}};
-  };
+  const auto with_limit = [](std::uint64_t mib) { return SettingChanges{{"memory_limit", std::to_string(mib)}}; };
   // The least whole number of MiB with which a replay serves everything.
   std::uint64_t too_little = shortage.pool->limit->min / kMiB;
   // below what the pool has taken there is no state to go on from
@@ -194,18 +245,12 @@ void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, Fin
     const std::uint64_t middle = too_little + (enough - too_little) / 2;
     (served(subject.what_if(slot, with_limit(middle), std::nullopt)) ? enough : too_little) = middle;
   }
-  const std::string change =
-      shortage.pool->is_host
-          ? instruction(trace, device, with_limit(enough))
-          : fmt::format("Give the pool {} MiB where the GPU has them ({}; or a larger GPU)", enough,
-                        owner_of(subject) == Owner::kJax          ? "XLA_CLIENT_MEM_FRACTION"
-                        : owner_of(subject) == Owner::kTensorFlow ? "per_process_gpu_memory_fraction or a smaller "
-                                                                    "TF_DEVICE_MIN_SYS_MEMORY_IN_MB"
-                                                                  : "per_process_gpu_memory_fraction or a smaller "
-                                                                    "TF_DEVICE_MIN_SYS_MEMORY_IN_MB in TensorFlow, "
-                                                                    "XLA_CLIENT_MEM_FRACTION in JAX");
+  // a variable may count in larger units
+  const std::uint64_t unit = limit_variable_of(shortage.pool->name).unit_bytes;
+  if (unit > kMiB) enough = (enough * kMiB + unit - 1) / unit * (unit / kMiB);
+  if (unit > kMiB && !served(subject.what_if(slot, with_limit(enough), std::nullopt))) return;
   finding.tries.push_back(
-      {fmt::format("{}: {}.", change,
+      {fmt::format("{}: {}.", larger_pool(owner_of(subject), *shortage.pool, enough, form),
                    is_recorded ? kServedThen
                                : "in the state that the map shows this request is then served; what came before and "
                                  "what would have come next is not in it"),
@@ -217,6 +262,10 @@ void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, Fin
 std::optional<PoolFailure> pool_failure(const Case& subject) {
   const Trace& trace = subject.trace();
   std::optional<PoolFailure> last;
+  // A message without a map of its own: those in the text are of other failures.
+  if (subject.statements().message_only && !trace.events.empty() &&
+      trace.heaps[trace.events.back().heap.index()].kind != HeapKind::kBfc)
+    return last;
   for (std::size_t slot = 0; slot < subject.facts().usage.size(); ++slot) {
     for (const UsageMoment& moment : subject.facts().usage[slot].failures) {
       if (trace.heaps[trace.events[moment.event].heap.index()].kind != HeapKind::kBfc) continue;
@@ -247,7 +296,7 @@ void tell_pool(Case& subject, const PoolFailure& failure, Finding& finding) {
   if (stated != nullptr && stated->unread_bytes + stated->unplaced_bytes != 0)
     finding.message += fmt::format(" Lines of the map are missing: of {} it is not known whether they were in use.",
                                    format_bytes(stated->unread_bytes + stated->unplaced_bytes));
-  if (shortage.pool->is_host) finding.message += " This pool is memory of the host, not of the GPU.";
+  finding.message += memory_words(*shortage.pool, subject.statements().error);
   if (stated != nullptr && stated->is_mixed) {
     finding.confidence = Confidence::kHint;
     finding.cause.clear();
@@ -263,8 +312,9 @@ void tell_pool(Case& subject, const PoolFailure& failure, Finding& finding) {
         finding,
         "Record it so that lines are told apart: TF_CPP_LOG_THREAD_ID=1 puts the thread in front of each, or "
         "run with one GPU.");
-  try_settings(subject, failure.slot, shortage, finding);
-  add_settings(owner_of(subject), shortage, verdict, subject.model_is_trusted(failure.slot), finding);
+  const std::uint64_t form = stated == nullptr ? 0 : stated->form;
+  try_settings(subject, failure.slot, shortage, form, finding);
+  add_settings(owner_of(subject), shortage, verdict, subject.model_is_trusted(failure.slot), form, finding);
 }
 
 }  // namespace faultline

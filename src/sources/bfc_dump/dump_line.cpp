@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cstdlib>
 
 #include "base/characters.h"
 #include "sources/bfc_dump/pool_dump.h"
@@ -124,7 +126,9 @@ DumpLine header_line(std::string_view line, std::size_t at) {
     read.words = trimmed_words(line.substr(name + 11, line.find(')', name) - name - 11));
   if (const std::size_t rounded = line.find("(rounded to ", at); rounded != kNone)
     read.number = number_in(line.substr(rounded + 12));
-  if (const std::size_t by = line.find("requested by op ", at); by != kNone) {
+  const std::size_t by = line.find("requested by op", at);
+  read.form = read.is_afterwards ? 2016 : !read.number ? 2018 : by == kNone ? 2019 : 2021;
+  if (by != kNone && line.size() > by + 16) {
     std::string_view op = line.substr(by + 16);
     for (const std::string_view next : {"If the cause", "If this is", ". Current alloc"})
       op = op.substr(0, op.find(next));
@@ -254,6 +258,47 @@ DumpLine read_dump_line(std::string_view line) {
     return read;
   }
   return line.size() < 400 ? statistic_line(line) : read;
+}
+
+std::int64_t LineTime::seconds_from(const LineTime& other) const {
+  constexpr std::int64_t kDay = 86400;
+  const std::int64_t apart = std::abs(second - other.second);
+  if (has_day && other.has_day) return std::abs((day - other.day) * kDay + second - other.second);
+  return std::min(apart, std::abs(kDay - apart));
+}
+
+std::optional<LineTime> time_of_line(std::string_view line) {
+  line = line.substr(0, 120);
+  const auto digits = [&](std::size_t at, std::size_t count) -> std::optional<std::int64_t> {
+    if (at + count > line.size()) return std::nullopt;
+    std::int64_t number = 0;
+    for (std::size_t i = at; i < at + count; ++i) {
+      if (!is_digit(line[i])) return std::nullopt;
+      number = number * 10 + (line[i] - '0');
+    }
+    return number;
+  };
+  for (std::size_t at = line.find(':'); at != kNone && at >= 2; at = line.find(':', at + 1)) {
+    const auto hour = digits(at - 2, 2), minute = digits(at + 1, 2), second = digits(at + 4, 2);
+    if (!hour || !minute || !second || line[at + 3] != ':' || *hour > 23 || *minute > 59) continue;
+    LineTime time;
+    // absl writes "00:00:1794822347.641919", the seconds of an epoch
+    std::size_t end = at + 4;
+    std::int64_t epoch = 0;
+    while (end < line.size() && end < at + 16 && is_digit(line[end])) epoch = epoch * 10 + (line[end++] - '0');
+    time.second = *hour * 3600 + *minute * 60 + epoch;
+    const std::size_t begin = at - 2;
+    if (begin >= 11 && digits(begin - 11, 4) && digits(begin - 6, 2) && digits(begin - 3, 2)) {
+      using namespace std::chrono;
+      const year_month_day date{year(static_cast<int>(*digits(begin - 11, 4))),
+                                month(static_cast<unsigned>(*digits(begin - 6, 2))),
+                                std::chrono::day(static_cast<unsigned>(*digits(begin - 3, 2)))};
+      time.has_day = date.ok();
+      if (date.ok()) time.day = sys_days(date).time_since_epoch().count();
+    }
+    return time;
+  }
+  return std::nullopt;
 }
 
 DumpWriter writer_of(std::string_view line) {

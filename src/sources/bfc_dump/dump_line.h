@@ -31,6 +31,7 @@ struct DumpLine {
   std::uint64_t size_bytes = 0;
   bool in_use = false;
   bool is_afterwards = false;     // a header that stands behind its map
+  std::uint64_t form = 0;         // of a header: since when it has these words
   std::string words, more_words;  // the pool's name, a chunk's operation; who asked
   std::array<std::optional<ByteInterval>, 4> sizes;
 };
@@ -48,5 +49,13 @@ struct DumpWriter {
   friend bool operator==(const DumpWriter&, const DumpWriter&) = default;
 };
 DumpWriter writer_of(std::string_view line);
+
+// When the line was written, in seconds of a clock that is the same for lines of one log; lines without a date count from midnight.
+struct LineTime {
+  std::int64_t day = 0, second = 0;
+  bool has_day = false;
+  std::int64_t seconds_from(const LineTime& other) const;  // never negative
+};
+std::optional<LineTime> time_of_line(std::string_view line);
 
 }  // namespace faultline

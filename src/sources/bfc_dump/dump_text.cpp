@@ -91,13 +91,18 @@ class Reader {
     at_ = at;
     end_ = at + line.size();
     writer_ = writer_of(line);
+    time_ = time_of_line(line);
     switch (read.kind) {
       case DumpLine::Kind::kHeader: return header(read);
       case DumpLine::Kind::kName: return name(read);
       case DumpLine::Kind::kBin: return bin(read);
       case DumpLine::Kind::kRegion: return region(read);
       case DumpLine::Kind::kChunk: return chunk(read);
-      case DumpLine::Kind::kRefused: refused_ = read.sizes[0]; return;
+      case DumpLine::Kind::kRefused:
+        refused_ = read.sizes[0];
+        refused_at_ = at;
+        refused_time_ = time_of_line(line);
+        return;
       case DumpLine::Kind::kBaseLimit: base_limit_ = read.sizes[0]; return;
       case DumpLine::Kind::kBar: return bar(read);
       case DumpLine::Kind::kSizes: return sizes(read);
@@ -147,9 +152,17 @@ class Reader {
     open.writer = writer_;
     open.dump.begin = at_;
     open.dump.end = end_;
-    open.dump.refused = std::exchange(refused_, std::nullopt);
+    if (refusal_is_near()) open.dump.refused = refused_;
+    refused_.reset();
     open.dump.base_limit = base_limit_;
     return open;
+  }
+
+  // A pool that the driver refuses waits for what is freed meanwhile, ten seconds at most, and then prints its map.
+  bool refusal_is_near() const {
+    constexpr std::int64_t kMostSeconds = 15;
+    if (!refused_ || at_ - refused_at_ > kBefore) return false;
+    return !time_ || !refused_time_ || time_->seconds_from(*refused_time_) <= kMostSeconds;
   }
 
   // The latest of this writer that has not come to its end.
@@ -182,6 +195,7 @@ class Reader {
       for (auto open = open_.rbegin(); open != open_.rend(); ++open) {
         if (open->writer != writer_) continue;
         if (!open->dump.asked) open->dump.asked = line.sizes[0];
+        open->dump.form = line.form;
         open->is_over = true;
         return touch(*open);
       }
@@ -192,6 +206,7 @@ class Reader {
     open.dump.asked = line.sizes[0];
     open.dump.rounded = line.number;
     open.dump.asked_by = line.more_words;
+    open.dump.form = line.form;
   }
 
   void name(const DumpLine& line) {
@@ -390,6 +405,8 @@ class Reader {
   std::list<Open> open_;
   Open* fed_ = nullptr;  // whose line the last one was
   std::optional<ByteInterval> refused_, base_limit_;
+  std::size_t refused_at_ = 0;
+  std::optional<LineTime> time_, refused_time_;  // of the line, and of the refusal
   DumpWriter writer_;
   std::size_t at_ = 0, end_ = 0;
   std::uint64_t not_kept_ = 0;

@@ -104,6 +104,7 @@ void add_statements(Trace& trace, const PoolDump& dump) {
   if (dump.unread_bytes != 0) state("unread", ByteInterval::exactly(dump.unread_bytes));
   if (dump.unplaced_bytes != 0) state("unplaced", ByteInterval::exactly(dump.unplaced_bytes));
   if (dump.is_mixed) trace.properties["bfc." + dump.allocator + ".mixed"] = "true";
+  if (dump.form != 0) trace.properties["bfc." + dump.allocator + ".form"] = std::to_string(dump.form);
   if (!dump.asked_by.empty()) trace.properties["bfc." + dump.allocator + ".asked_by"] = dump.asked_by;
   const bool knows_requests = std::any_of(dump.chunks.begin(), dump.chunks.end(), [](const DumpedChunk& chunk) {
     return chunk.in_use && chunk.requested_bytes != 0;
@@ -158,11 +159,11 @@ std::vector<PoolPlace> add_pools(Trace& trace, std::span<const PoolDump> dumps) 
   std::vector<HeapId> drivers;
   for (const PoolDump& dump : dumps) {
     const auto gpu = gpu_of(dump.allocator);
-    // a map without its name is taken for the GPU's
-    const bool is_host = !gpu && !dump.allocator.empty();
-    const std::uint16_t index = is_host ? next_host++ : gpu.value_or(0);
+    const PoolMemory memory = memory_of(dump.allocator);
+    const std::uint16_t index = memory == PoolMemory::kGpu ? gpu.value_or(0) : next_host++;
     Device& device = device_at(trace, index);
-    if (is_host) device.name = "host memory (" + dump.allocator + ")";
+    if (memory != PoolMemory::kGpu)
+      device.name = (memory == PoolMemory::kHost ? "host memory (" : "memory of a pool (") + dump.allocator + ")";
     if (dump.limit && dump.limit->min == dump.limit->max && (!gpu || !dump.allocator.starts_with("GPU_c")))
       device.allowed_bytes = dump.limit->min;
     const HeapId driver(static_cast<std::uint16_t>(trace.heaps.size()));

@@ -59,6 +59,7 @@ struct PoolDump {
   std::optional<PoolBar> bar;
   std::uint64_t in_use_by_sizes = 0;  // what the summary by size adds up to; 0: there is none
   std::uint64_t allocations = 0;      // how many requests the pool has served
+  std::uint64_t form = 0;             // the year since when a header has these words; 0: there is none
   bool is_finished = false;           // it was read up to its last line
   bool is_mixed = false;              // with another of the same writer, line by line
 
@@ -70,7 +71,6 @@ struct PoolDump {
   std::string writer;              // as its lines' prefixes name one: "[rank3]:"
 
   bool has_map() const { return !chunks.empty(); }
-  bool is_of_device() const { return allocator.starts_with("GPU_"); }
 };
 
 // The regions' chunks put in order, and what is missing in them counted; called once by each reader, when all of it is in.

@@ -131,7 +131,8 @@ void PoolTrace::place_hosts() {
   for (PoolState& pool : pools_) {
     if (!pool.is_host) continue;
     pool.device = next++;
-    device_names_[pool.device] = "host memory (" + pool.name + ")";
+    device_names_[pool.device] =
+        (memory_of(pool.name) == PoolMemory::kHost ? "host memory (" : "memory of a pool (") + pool.name + ")";
     for (const HeapId heap : {pool.heap, pool.driver_heap}) trace.heaps[heap.index()].device = pool.device;
   }
   for (Event& event : trace.events) event.device = trace.heaps[event.heap.index()].device;

@@ -70,6 +70,9 @@ constexpr std::array kOwnWords = {
     Word{Anchor::kTfMemory, "failed to allocate memory [op:"},
     Word{Anchor::kTfMemory, "resourceexhaustederror: failed to allocate memory"},
     Word{Anchor::kTfAsync, "async failed to allocate "},
+    Word{Anchor::kTfContext, "cuda runtime implicit initialization on gpu:"},
+    Word{Anchor::kTfReceive, "sameworkerrecvdone unable to allocate output tensor"},
+    Word{Anchor::kXlaBare, "out of memory while trying to allocate "},
     Word{Anchor::kCupyOom, "out of memory allocating "},
     Word{Anchor::kCupyOom, "out of memory to allocate "},
     Word{Anchor::kGgmlOom, "cudamalloc failed: out of memory"},
@@ -97,7 +100,7 @@ constexpr std::array kOwnWords = {
 std::vector<Word> all_words() {
   std::vector<Word> words(kOwnWords.begin(), kOwnWords.end());
   for (const KnownWords& known : known_words()) words.push_back({Anchor::kKnown, known.text});
-  FAULTLINE_CHECK(words.size() < 255);
+  FAULTLINE_CHECK(words.size() < 65535);
   return words;
 }
 
@@ -122,7 +125,7 @@ class Automaton {
         }
         state = next_[cell];
       }
-      word_[state] = static_cast<std::uint8_t>(w + 1);
+      word_[state] = static_cast<std::uint16_t>(w + 1);
       begin_with(words_[w].text[0], words_[w].text[1]);
     }
     close();
@@ -195,7 +198,7 @@ class Automaton {
   std::array<std::uint8_t, 256> letter_{};
   std::size_t letters_ = 1;  // 0 stands for every byte that is in no word
   std::vector<std::uint16_t> next_;
-  std::vector<std::uint8_t> word_;
+  std::vector<std::uint16_t> word_;
 };
 
 }  // namespace

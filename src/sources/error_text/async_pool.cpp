@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kReach = std::size_t{256} << 10;  // around the message
 constexpr std::size_t kMostSizes = 100'000;
 constexpr std::size_t kTold = 5;
+constexpr std::uint64_t kPoolUnit = 256;  // a request may be rounded up to it
 constexpr std::size_t kMostPoolWriters = 256;
 constexpr std::string_view kFreeAndTotal = "Free memory/Total memory: ";
 
@@ -40,6 +41,8 @@ bool is_size_and_count(std::string_view body, LiveSize& size) {
 struct AsyncPool {
   std::vector<LiveSize> sizes;
   std::optional<std::uint64_t> reserved, used, free, capacity;
+  std::optional<std::uint64_t> asked,
+      in_use;  // of the failure; by the statistics, which have a limit too, but it binds nothing
   bool in_histogram = false;
   std::size_t begin = 0;
 };
@@ -47,6 +50,7 @@ struct AsyncPool {
 std::map<std::string, AsyncPool> pools_in(std::string_view near) {
   std::map<std::string, AsyncPool> pools;
   std::string latest;  // who told of a failure
+  bool in_statistics = false;
   for (std::size_t begin = 0; begin < near.size() && pools.size() < kMostPoolWriters;) {
     const std::size_t end = line_end(near, begin, near.size());
     const std::string_view raw = near.substr(begin, std::min(end - begin, kLongestLine));
@@ -56,15 +60,31 @@ std::map<std::string, AsyncPool> pools_in(std::string_view near) {
     const bool has_total =
         raw.find("CU_MEMPOOL_ATTR_") != std::string_view::npos || raw.find(kFreeAndTotal) != std::string_view::npos;
     const bool has_failure = raw.find("Async failed to allocate ") != std::string_view::npos;
-    if (!has_head && !has_total && !has_failure && (pools.empty() || raw.find(", ") == std::string_view::npos))
+    // "Stats: Limit:   3187671040", and below it "InUse:   2537565100" without a prefix
+    const bool has_statistics = raw.find("Stats:") != std::string_view::npos;
+    if (has_statistics) in_statistics = raw.find("async_allocator.cc") != std::string_view::npos;
+    const std::size_t in_use = in_statistics ? raw.find("InUse: ") : std::string_view::npos;
+    const bool has_in_use = in_use != std::string_view::npos && (in_use == 0 || !is_letter(raw[in_use - 1]));
+    if (!has_head && !has_total && !has_failure && !has_in_use &&
+        (pools.empty() || raw.find(", ") == std::string_view::npos))
       continue;
     const DumpWriter writer = writer_of(raw);
     std::string key = writer.tag + "/" + writer.thread;
     // the second line of a message has no prefix
-    if (key == "/" && has_total && !latest.empty()) key = latest;
+    if (writer.thread.empty() && (has_total || has_in_use) && !latest.empty()) key = latest;
     if (has_failure) latest = key;
-    if (!has_head && !has_total && !pools.contains(key)) continue;
+    if (!has_head && !has_total && !has_failure && !pools.contains(key)) continue;
     AsyncPool& pool = pools[key];
+    if (has_failure) {
+      pool = AsyncPool();
+      pool.begin = at;
+      pool.asked = number_after(raw, "Async failed to allocate ");
+    }
+    if (has_in_use) {
+      const std::size_t digits = raw.find_first_of("0123456789", in_use);
+      if (digits != std::string_view::npos) pool.in_use = number_at(raw, digits);
+      continue;
+    }
     if (has_head) {
       pool.sizes.clear();
       pool.in_histogram = true;
@@ -82,7 +102,9 @@ std::map<std::string, AsyncPool> pools_in(std::string_view near) {
       if (slash != std::string_view::npos) pool.capacity = number_at(raw, slash + 1);
     }
     LiveSize size;
-    const std::string body = clean_line(raw.substr(split_prefix(raw).length), kLongestLine);
+    std::string body = clean_line(raw.substr(split_prefix(raw).length), kLongestLine);
+    // behind the prefix of whoever kept the log
+    if (const std::size_t own = body.rfind("] "); own != std::string::npos) body.erase(0, own + 2);
     if (pool.in_histogram && pool.sizes.size() < kMostSizes && is_size_and_count(body, size))
       pool.sizes.push_back(size);
   }
@@ -93,10 +115,11 @@ std::map<std::string, AsyncPool> pools_in(std::string_view near) {
 const AsyncPool* pool_of(const std::map<std::string, AsyncPool>& pools, std::string_view line) {
   const DumpWriter writer = writer_of(line);
   const auto own = pools.find(writer.tag + "/" + writer.thread);
-  if (own != pools.end() && (own->second.used || !own->second.sizes.empty())) return &own->second;
+  const auto tells = [](const AsyncPool& pool) { return pool.used || pool.free || pool.in_use || !pool.sizes.empty(); };
+  if (own != pools.end() && tells(own->second)) return &own->second;
   const AsyncPool* last = nullptr;
   for (const auto& [key, pool] : pools) {
-    if ((pool.used || !pool.sizes.empty()) && (last == nullptr || pool.begin >= last->begin)) last = &pool;
+    if (tells(pool) && (last == nullptr || pool.begin >= last->begin)) last = &pool;
   }
   return last;
 }
@@ -106,18 +129,25 @@ const AsyncPool* pool_of(const std::map<std::string, AsyncPool>& pools, std::str
 void add_async_pool(std::string_view text, std::size_t at, ErrorMessage& message, Trace& trace) {
   const std::size_t from = line_begin(text, at > kReach ? at - kReach : 0, kLongestLine);
   const std::string_view near = text.substr(from, 2 * kReach);
+  const auto named = message.words.find("allocator");
+  if (named != message.words.end() && named->second.ends_with("_bfc")) return;
   if (near.find("CU_MEMPOOL_ATTR_") == std::string_view::npos &&
-      near.find("Histogram of current allocation") == std::string_view::npos)
+      near.find("Histogram of current allocation") == std::string_view::npos &&
+      near.find("Async failed to allocate ") == std::string_view::npos)
     return;
   const std::map<std::string, AsyncPool> pools = pools_in(near);
   const std::size_t line = line_begin(text, at, kLongestLine);
   const AsyncPool* const pool = pool_of(pools, text.substr(line, line_end(text, at, kLongestLine) - line));
   if (pool == nullptr) return;
+  if (const auto asked = message.numbers.find("requested");
+      pool->asked && asked != message.numbers.end() &&
+      (*pool->asked < asked->second.min || *pool->asked > asked->second.max + kPoolUnit))
+    return;  // of another failure
   message.words["allocator"] = "cudaMallocAsync";
   const auto put = [&](const char* name, std::optional<std::uint64_t> bytes) {
     if (bytes) message.numbers.try_emplace(name, ByteInterval::exactly(*bytes));
   };
-  put("allocated", pool->used);
+  put("allocated", pool->used ? pool->used : pool->in_use);
   put("reserved", pool->reserved);
   if (pool->reserved && pool->used && *pool->reserved >= *pool->used) put("cached", *pool->reserved - *pool->used);
   put("free", pool->free);

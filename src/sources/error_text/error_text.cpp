@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/shell_words.h"
 #include "sources/bfc_dump/dump_trace.h"
 #include "sources/bounds.h"
 #include "sources/error_text/afterlife.h"
@@ -14,6 +15,7 @@
 #include "sources/error_text/other_errors.h"
 #include "sources/error_text/others.h"
 #include "sources/error_text/peak_buffers.h"
+#include "sources/error_text/places.h"
 #include "sources/error_text/plain_text.h"
 #include "sources/error_text/standing.h"
 #include "sources/error_text/surroundings.h"
@@ -182,38 +184,12 @@ void add_properties(Trace& trace, const ErrorMessage& message) {
   for (const auto& [name, word] : message.words) properties["error." + name] = word;
 }
 
-// What starts programs: its own lines are nobody's.
-bool is_launcher(const TracebackFrame& frame) {
-  static constexpr std::array<std::string_view, 9> kNames = {"/bin/torchrun", "/bin/accelerate", "/bin/deepspeed",
-                                                             "/bin/vllm",     "/bin/ray",        "/bin/composer",
-                                                             "/bin/litgpt",   "/bin/tune",       "accelerate.exe"};
-  return std::any_of(kNames.begin(), kNames.end(),
-                     [&](std::string_view name) { return frame.file.find(name) != std::string::npos; });
-}
-
-// The traceback that ends in the message, or in the same message told again, where the first has none.
-std::vector<TracebackFrame> traceback_of(std::string_view text, std::size_t at, std::size_t again,
-                                         const std::string& tag) {
-  std::vector<TracebackFrame> frames = traceback_at(text, at, tag);
-  if (again <= at || !std::all_of(frames.begin(), frames.end(), is_installed)) return frames;
-  std::vector<TracebackFrame> later = traceback_at(text, again, tag);
-  return std::all_of(later.begin(), later.end(), is_installed) ? frames : later;
-}
-
 // The line of the exception that ended the program.
 void add_ended_at(const TracebackFrame& at, Trace& trace) {
   if (at.file.empty()) return;
   trace.properties["error.ended_at.file"] = at.file;
   trace.properties["error.ended_at.line"] = std::to_string(at.line);
   trace.properties["error.ended_at.function"] = at.function;
-}
-
-// Where a request that failed in a pool ends in TensorFlow's words for a copy that found no memory: one failure, told twice.
-std::size_t disguise_of(std::string_view text, const Chosen& chosen) {
-  constexpr std::string_view kWords = "Dst tensor is not initialized";
-  if (!is_of_pool(chosen.message) || !chosen.message.is_allocation()) return std::string_view::npos;
-  const std::size_t at = text.substr(chosen.begin, kLookAheadBytes).find(kWords);
-  return at == std::string_view::npos ? at : chosen.begin + at;
 }
 
 // How it ended behind the message: in another exception, or not at all.
@@ -336,25 +312,30 @@ std::string unescaped(std::string_view text) {
 std::string python_arguments(std::string_view text) {
   const std::string command = command_of(text), file = program_file(text);
   const std::size_t blank = command.find(' ');
-  if (command.starts_with("python") && blank != std::string::npos) return command.substr(blank + 1);
-  return file.empty() ? "PROGRAM.py" : file.substr(file.find_last_of("/\\") + 1);
+  if (command.starts_with("python") && blank != std::string::npos && is_plain_command(command))
+    return command.substr(blank + 1);
+  const std::string name = file.substr(file.find_last_of("/\\") + 1);
+  return is_plain_word(name) ? name : "PROGRAM.py";
 }
 
 // The state of the pools that the message is about, and where in them the request failed.
 PoolPlace add_pools_of(std::string_view text, Chosen& chosen, TextPools& pools, Trace& trace) {
-  const std::vector<PoolDump> dumps = pools.take(text, chosen.message, chosen.begin);
+  const TakenPools taken = pools.take(text, chosen.message, chosen.begin);
+  const std::vector<PoolDump>& dumps = taken.pools;
   trace.count("maps of pools that are not looked at: of other moments, processes or errors", pools.not_taken());
-  if (dumps.empty()) {
-    trace.heaps.push_back({HeapKind::kDriver, chosen.message.device.value_or(0), HeapId(0), 0, 0, "driver"});
-    return {HeapId(0), chosen.message.device.value_or(0)};
-  }
+  const auto beside_pools = [&] {
+    const HeapId heap(static_cast<std::uint16_t>(trace.heaps.size()));
+    trace.heaps.push_back({HeapKind::kDriver, chosen.message.device.value_or(0), heap, 0, 0, "driver"});
+    return PoolPlace{heap, chosen.message.device.value_or(0)};
+  };
+  if (dumps.empty()) return beside_pools();
   const std::string& framework = chosen.message.framework;
   if (framework == "jax" || framework == "tensorflow") trace.properties["bfc.framework"] = framework;
   const std::vector<PoolPlace> places = add_pools(trace, dumps);
-  for (std::size_t at = 0; at + 1 < dumps.size(); ++at) {
+  for (std::size_t at = 0; at + taken.has_own < dumps.size(); ++at) {
     if (dumps[at].asked || dumps[at].rounded) add_failed_request(trace, dumps[at], places[at], StackId());
   }
-  return places.back();
+  return taken.has_own ? places.back() : beside_pools();
 }
 
 Result<Trace> read_plain(std::string_view text, std::string path) {
@@ -422,25 +403,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
     if (message.tag.empty()) message.tag = seen.assert_error->message.tag;
     for (const auto& [name, word] : seen.assert_error->message.words) message.words.try_emplace(name, word);
   }
-  std::vector<TracebackFrame> frames = traceback_of(text, stack_at, stack_again, message.tag);
-  std::erase_if(frames, is_launcher);
-  if (const std::size_t disguise = frames.empty() ? disguise_of(text, chosen) : std::string_view::npos;
-      disguise != std::string_view::npos)
-    frames = traceback_at(text, disguise, message.tag);
-  // Keras puts its sentence below the exception's first line.
-  if (const std::size_t said = text.substr(0, chosen.begin).rfind("Exception encountered when calling");
-      frames.empty() && message.kind == "operands-keras" && chosen.begin - std::min(said, chosen.begin) < 500)
-    frames = traceback_at(text, std::min(said, chosen.begin), message.tag);
-  // What ended in another exception's words has that one's place.
-  if (frames.empty()) {
-    if (const LastException last = last_exception(text, chosen.begin, message.tag);
-        !last.at.file.empty() && tells_same(message, last.said))
-      frames = {last.at};
-  }
-  // A graph's operation fails far from the line that made it.
-  if (is_of_pool(message) && std::all_of(frames.begin(), frames.end(), is_installed)) {
-    if (TracebackFrame made = defined_at(text, std::max(stack_at, stack_again)); !made.file.empty()) frames = {made};
-  }
+  std::vector<TracebackFrame> frames = frames_of(text, chosen, stack_at, stack_again);
   if (message.words.count("quoted") != 0) {
     const std::size_t line = line_begin(text, chosen.begin, 4096);
     const std::string_view whole = text.substr(line, line_end(text, chosen.begin, 4096) - line);

@@ -149,6 +149,21 @@ constexpr auto kKnown = std::to_array<KnownWords>({
     {"error no kernel image is available for execution on", "no-kernel-image"},
     {"must match mat2 dim 0", "operands"},
     {"is incompatible with the layer: ", "operands-keras", true},
+    {"is incompatible with layer ", "operands-keras", true},
+    {"requires contracting dimensions to have the same shape", "operands-shapes"},
+    {"incompatible shapes for broadcasting", "operands-shapes"},
+    {"cannot concatenate arrays with ", "operands-shapes"},
+    {"dimensions must be equal, but are ", "operands-shapes"},
+    {") are incompatible", "operands-shapes"},
+    {"] are incompatible", "operands-shapes"},
+    {"incompatible shapes: [", "operands-shapes"},
+    {"matrix size-incompatible: in[0]", "operands-shapes"},
+    {"logits and labels must have the same first dimension", "operands-shapes"},
+    {"cannot reshape array of s", "operands-shapes"},
+    {"input to reshape is a tensor with ", "operands-shapes"},
+    {"in both shapes must be equal", "operands-shapes"},
+    {"operands could not be broadcast together with ", "operands-shapes"},
+    {"has a mismatch in its core dimension", "operands-shapes"},
     {"(unbatched) or", "operands"},
     {"to have one of the following scalar types", "operands"},
     {"on the same device as the indexed tensor", "operands"},
@@ -233,7 +248,12 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
   if (known->text == "allocation on device" && (says("would exceed allowed") || line.size() > 40)) return std::nullopt;
   // "Input 0 of layer \"dense\" is incompatible with the layer: expected axis -1 …"
   if (kind == "operands-keras" &&
-      (passage.before.find("nput ") == std::string::npos || passage.before.find("of layer") == std::string::npos))
+      (passage.before.find("nput ") == std::string::npos ||
+       (passage.before.find("of layer") == std::string::npos && !known->text.ends_with("with layer "))))
+    return std::nullopt;
+  // Below "Graph execution error:" TensorFlow's sentence has a line of its own.
+  if (kind == "operands-shapes" && !has_error_name(passage.before) &&
+      !(passage.before.empty() && (known->text.ends_with("in[0]") || known->text.ends_with(": ["))))
     return std::nullopt;
   if (known->text == "but source was compiled with" && passage.before.find("untime CuDNN") == std::string::npos)
     return std::nullopt;
@@ -315,6 +335,16 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
     };
     if (const auto used = hexadecimal("(0x")) message.numbers["requested"] = ByteInterval::exactly(*used);
     if (const auto most = hexadecimal(", 0x")) message.numbers["limit"] = ByteInterval::exactly(*most);
+  }
+  // "Can't reduce memory use below 20.52GiB (… bytes) by rematerialization; only reduced to 71.53GiB (… bytes)"
+  if (kind == "harmless-rematerialization") {
+    const std::size_t below = passage.before.rfind("below ");
+    if (const auto bytes = size_between(lower, known->text.size(), known->text.size() + 20, SizeStyle::kXla))
+      message.numbers["requested"] = *bytes;
+    if (const auto bytes = below == std::string::npos
+                               ? std::nullopt
+                               : size_between(passage.before, below, below + 20, SizeStyle::kXla))
+      message.numbers["allowed"] = *bytes;
   }
   if (kind == "host-alloc" || kind == "host-shm" || kind == "metal-buffer") {
     if (const auto bytes = size_between(lower, 0, passage.first_line_length, SizeStyle::kTorch))

@@ -133,6 +133,9 @@ std::optional<ErrorMessage> read_message(std::string_view text, const AnchorHit&
     case Anchor::kTfDst:
     case Anchor::kTfMemory:
     case Anchor::kTfAsync:
+    case Anchor::kTfContext:
+    case Anchor::kTfReceive:
+    case Anchor::kXlaBare:
     case Anchor::kCupyOom:
     case Anchor::kGgmlOom:
     case Anchor::kOrtOom:

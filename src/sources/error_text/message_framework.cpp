@@ -2,6 +2,7 @@
 #include <array>
 
 #include "sources/error_text/message.h"
+#include "sources/pool_names.h"
 
 namespace faultline {
 namespace {
@@ -37,14 +38,27 @@ std::uint64_t element_bytes(std::string_view type) {
   return 0;
 }
 
+// The CPU's own allocators. Pools of page-locked memory (gpu_host_bfc) are told as pools.
+std::string kind_of_pool(std::string_view pool) {
+  return memory_of(pool) == PoolMemory::kHost && !pool.ends_with("host_bfc") ? "host-alloc" : "out-of-memory";
+}
+
 // "OOM when allocating tensor with shape[32,1024,64,64] and type float on …/device:GPU:0 by allocator GPU_0_bfc"
 std::optional<ErrorMessage> tensor_message(const ErrorPassage& passage) {
   const std::string& lower = passage.lower;
   // The host's allocators fail with the same words.
-  const bool on_host = lower.substr(0, 400).find("device:cpu") != std::string::npos ||
-                       lower.substr(0, 400).find("by allocator cpu") != std::string::npos ||
-                       lower.substr(0, 400).find("by allocator mklcpu") != std::string::npos;
-  ErrorMessage message = said(on_host ? "host-alloc" : "out-of-memory", "tensorflow", passage.first_line(400));
+  constexpr std::string_view kBy = " by allocator ";
+  const std::size_t by = lower.find(kBy);
+  std::string pool;
+  if (by < 600) {
+    const std::size_t begin = by + kBy.size();
+    pool = trimmed(passage.words.substr(begin, passage.words.find_first_of(" ,;[", begin) - begin), 200);
+  }
+  std::string kind = pool.empty() ? "out-of-memory" : kind_of_pool(pool);
+  const bool names_unknown = pool.empty() || memory_of(pool) == PoolMemory::kUnknown;
+  if (names_unknown && lower.substr(0, 400).find("device:cpu") != std::string::npos) kind = "host-alloc";
+  ErrorMessage message = said(kind, "tensorflow", passage.first_line(400));
+  if (!pool.empty()) message.words["allocator"] = pool;
   const std::size_t open = lower.find('[');
   const std::size_t close = lower.find(']');
   if (open != std::string::npos && close != std::string::npos && open < close && close < 300) {
@@ -83,14 +97,32 @@ void read_buffer_assignment(const ErrorPassage& passage, ErrorMessage& message) 
   }
 }
 
+// "SameWorkerRecvDone unable to allocate output tensor. Key: /…/device:CPU:0;…;/…/device:GPU:0;edge_1;0:0": the target of a copy found no memory on the second device.
+ErrorMessage received_message(const ErrorPassage& passage) {
+  ErrorMessage message = said("out-of-memory", "tensorflow", passage.first_line(300));
+  const std::size_t to = passage.lower.substr(0, 600).rfind("device:");
+  message.words["disguise"] = "a copy's target";
+  if (to != std::string::npos && passage.lower.compare(to, 11, "device:cpu:") == 0) {
+    message.kind = "host-alloc";
+    message.words.erase("disguise");
+  }
+  if (const auto device =
+          to == std::string::npos ? std::nullopt : number_after(passage.lower.substr(to), "device:gpu:");
+      device && *device < 4096)
+    message.device = static_cast<std::uint16_t>(*device);
+  return message;
+}
+
 std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
   const std::size_t colon = passage.lower.find(": ") + 2;
   const std::string_view rest = std::string_view(passage.lower).substr(colon);
   const bool trying = rest.starts_with("out of memory while trying to allocate ");
   const bool request = rest.starts_with("failed to allocate request for ");
   const bool memory = rest.starts_with("failed to allocate memory");
+  // "SameWorkerRecvDone unable to allocate output tensor. Key: …", of a copy between devices
+  if (rest.starts_with("sameworkerrecvdone unable to allocate")) return received_message(passage);
   if (rest.starts_with("out of memory allocating ")) {
-    ErrorMessage message = said("host-alloc", "jax", passage.first_line(300));
+    ErrorMessage message = said("host-alloc-xla", "jax", passage.first_line(300));
     if (const auto bytes = xla_size(passage.lower, colon + 25, 40)) message.numbers["requested"] = *bytes;
     return message;
   }
@@ -149,9 +181,43 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       }
       if (const std::size_t at = passage.before.rfind("Allocator ("); at != std::string::npos)
         message.words["allocator"] = passage.before.substr(at + 11, passage.before.find(')', at) - at - 11);
+      if (const auto pool = message.words.find("allocator"); pool != message.words.end() && !message.weak)
+        message.kind = kind_of_pool(pool->second);
       return message;
     }
+    // "CUDA runtime implicit initialization on GPU:0 failed. Status: out of memory"
+    case Anchor::kTfContext: {
+      if (lower.substr(0, 120).find("status: out of memory") == std::string::npos) return std::nullopt;
+      ErrorMessage message = said("out-of-memory", "tensorflow", passage.first_line(300));
+      message.words["call"] = "the context";
+      if (const auto device = number_after(lower, "on gpu:", 60); device && *device < 4096)
+        message.device = static_cast<std::uint16_t>(*device);
+      return message;
+    }
+    case Anchor::kXlaBare: {
+      // "Out of memory while trying to allocate 117964800 bytes.", without the status in front of it that XLA's own message has
+      const bool is_told = passage.before.ends_with("xhausted:") || passage.before.ends_with("EXHAUSTED:");
+      const auto bytes = is_told || !stands_as_message(passage) ? std::nullopt : xla_size(lower, 39, 60);
+      if (!bytes) return std::nullopt;
+      ErrorMessage message = said("out-of-memory", "jax", passage.first_line(300));
+      message.numbers["requested"] = *bytes;
+      read_buffer_assignment(passage, message);
+      return message;
+    }
+    case Anchor::kTfReceive:
+      return stands_as_message(passage) && !passage.before.ends_with("xhausted:")
+                 ? std::optional(received_message(passage))
+                 : std::nullopt;
     case Anchor::kTfDriver: {
+      // "INTERNAL: Failed to allocate 104857600 bytes for new constant"
+      if (lower.find(" bytes for new constant") < 60) {
+        const auto bytes = number_at(lower, 19);
+        if (!bytes) return std::nullopt;
+        ErrorMessage message = said("out-of-memory", "jax", passage.first_line(300));
+        message.numbers["requested"] = ByteInterval::exactly(*bytes);
+        message.words["status"] = "constant";
+        return message;
+      }
       // "failed to alloc 8589934592 bytes unified memory; result: CUDA_ERROR_OUT_OF_MEMORY: out of memory"
       if (lower.starts_with("failed to alloc ")) {
         const auto bytes = number_at(lower, 16);

@@ -41,7 +41,10 @@ void take_operator(std::string_view line, PeakBuffer& buffer) {
 
 std::vector<PeakBuffer> peak_buffers(std::string_view text, std::size_t most) {
   std::vector<PeakBuffer> buffers;
-  const std::size_t head = find_last(text, "Peak buffers:");
+  // of a TPU: "Largest program allocations in hbm:", numbered
+  std::size_t head = find_last(text, "Peak buffers:");
+  const bool is_numbered = head == std::string_view::npos;
+  if (is_numbered) head = find_last(text, "Largest program allocations in ");
   if (head == std::string_view::npos) return buffers;
   std::size_t lines = 0;
   bool inside = false;
@@ -49,8 +52,14 @@ std::vector<PeakBuffer> peak_buffers(std::string_view text, std::size_t most) {
        begin < text.size() && ++lines < kMostBufferLines;) {
     const std::size_t end = line_end(text, begin, text.size());
     const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestBufferLine));
-    const std::string body = clean_line(raw.substr(split_prefix(raw).length), kLongestBufferLine);
+    std::string body = clean_line(raw.substr(split_prefix(raw).length), kLongestBufferLine);
     begin = end + 1;
+    if (const std::size_t size = body.find(". Size: ");
+        is_numbered && size < 4 && body.find_first_not_of("0123456789") == size) {
+      buffers.emplace_back();
+      inside = true;
+      body.erase(0, size + 2);
+    }
     const auto behind = [&](std::string_view label) {
       return body.starts_with(label) ? std::string_view(body).substr(label.size()) : std::string_view();
     };
@@ -69,6 +78,9 @@ std::vector<PeakBuffer> peak_buffers(std::string_view text, std::size_t most) {
     } else if (const std::string_view given = behind("Entry Parameter Subshape: "); !given.empty()) {
       buffers.back().shape = trimmed(given, 200);
       buffers.back().operation = "parameter";
+    } else if (is_numbered && (body.starts_with("XLA label: ") || body.starts_with("Unpadded size: ") ||
+                               body.starts_with("Extra memory ") || body.starts_with("Allocation type: "))) {
+      continue;
     } else if (!body.starts_with("XLA Label: ")) {
       break;  // the section is over
     } else if (buffers.back().operation.empty()) {

@@ -10,21 +10,33 @@ namespace {
 
 constexpr std::uint64_t kUnit = 256;  // requests are rounded up to it
 
-// Whether the dump may be about a request of that size.
+// Whether the dump may be about a request of that size, as far as both were rounded.
 bool is_about(const PoolDump& dump, const ErrorMessage& message) {
   const auto stated = message.numbers.find("requested");
   if (stated == message.numbers.end() || (!dump.rounded && !dump.asked)) return true;
-  const ByteInterval wanted =
-      dump.rounded ? ByteInterval{*dump.rounded - std::min(*dump.rounded, kUnit), *dump.rounded} : *dump.asked;
+  const ByteInterval wanted = dump.rounded
+                                  ? ByteInterval{*dump.rounded - std::min(*dump.rounded, kUnit), *dump.rounded}
+                                  : ByteInterval{dump.asked->min - std::min(dump.asked->min, kUnit), dump.asked->max};
   return stated->second.min <= wanted.max && stated->second.max >= wanted.min;
 }
 
-// "by allocator bfc_cpu_allocator_for_gpu", "Allocator (GPU_0_bfc)".
-bool names(const ErrorMessage& message, const PoolDump& dump) {
-  if (dump.allocator.empty()) return false;
+// "by allocator bfc_cpu_allocator_for_gpu", "Allocator (GPU_0_bfc)"; empty: it names none.
+std::string pool_named(const ErrorMessage& message) {
   const auto word = message.words.find("allocator");
-  return (word != message.words.end() && word->second == dump.allocator) ||
-         message.text.find("by allocator " + dump.allocator) != std::string::npos;
+  return word == message.words.end() ? std::string() : word->second;
+}
+
+bool names(const ErrorMessage& message, const PoolDump& dump) {
+  return !dump.allocator.empty() && pool_named(message) == dump.allocator;
+}
+
+// Whether the dump can be of the failure that the message tells of: neither its pool nor its size is another.
+bool agrees(const PoolDump& dump, const ErrorMessage& message) {
+  const std::string named = pool_named(message);
+  if (!named.empty() && !dump.allocator.empty() && named != dump.allocator) return false;
+  const auto gpu = gpu_of(dump.allocator);
+  if (named.empty() && message.device && gpu && *gpu != *message.device) return false;
+  return is_about(dump, message);
 }
 
 }  // namespace
@@ -53,11 +65,14 @@ void TextPools::adopt(Survey& seen) const {
   for (Chosen& chosen : seen.all) adopt(chosen.message);
 }
 
-std::vector<PoolDump> TextPools::take(std::string_view text, ErrorMessage& message, std::size_t at) {
-  std::vector<PoolDump> pools;
+TakenPools TextPools::take(std::string_view text, ErrorMessage& message, std::size_t at) {
+  TakenPools taken;
+  // CUDA's own pool, which has statistics of the same words and no map
+  if (const std::string named = pool_named(message); named == "cudaMallocAsync" || named.starts_with("gpu_async_"))
+    return taken;
   if (found_.dumps.empty() || message.words.contains("benign") || !(is_of_pool(message) || message.framework.empty()) ||
       !message.is_allocation())
-    return pools;
+    return taken;
   PoolDump* own = nullptr;
   // Of this writer; one that is named or of this size before others, and of those the last in front of the message, else the first behind it.
   const auto rank = [&](const PoolDump& dump) {
@@ -66,19 +81,20 @@ std::vector<PoolDump> TextPools::take(std::string_view text, ErrorMessage& messa
                       before ? dump.begin : text.size() - dump.begin);
   };
   for (PoolDump& dump : found_.dumps) {
-    if (is_other_writer(dump.writer, message.tag)) continue;
+    if (is_other_writer(dump.writer, message.tag) || !agrees(dump, message)) continue;
     if (own == nullptr || rank(dump) > rank(*own)) own = &dump;
   }
   not_taken_ = found_.dumps.size();
-  if (own == nullptr) return pools;
-  // of each other pool what lies nearest
+  // of each other pool what lies nearest; where the message has no map, that of another failure of its pool too
+  const std::size_t origin = own == nullptr ? at : own->begin;
+  const std::string writer = own == nullptr ? message.tag : own->writer;
   const auto distance = [&](const PoolDump& dump) {
-    return dump.begin > own->begin ? dump.begin - own->begin : own->begin - dump.begin;
+    return dump.begin > origin ? dump.begin - origin : origin - dump.begin;
   };
   std::vector<PoolDump*> nearest;
   for (PoolDump& dump : found_.dumps) {
-    if (is_other_writer(dump.writer, own->writer) || dump.allocator == own->allocator || dump.allocator.empty() ||
-        !dump.has_map())
+    if (is_other_writer(dump.writer, writer) || dump.allocator.empty() || !dump.has_map() ||
+        (own != nullptr && dump.allocator == own->allocator))
       continue;
     const auto same = std::find_if(nearest.begin(), nearest.end(),
                                    [&](const PoolDump* other) { return other->allocator == dump.allocator; });
@@ -87,8 +103,13 @@ std::vector<PoolDump> TextPools::take(std::string_view text, ErrorMessage& messa
     else if (distance(dump) < distance(**same))
       *same = &dump;
   }
-  nearest.push_back(own);
+  if (own != nullptr) nearest.push_back(own);
   not_taken_ -= nearest.size();
+  for (PoolDump* dump : nearest) {
+    if (dump != own) taken.pools.push_back(std::move(*dump));
+  }
+  if (own == nullptr) return taken;
+  taken.has_own = true;
   const auto requested = message.numbers.find("requested");
   if (requested == message.numbers.end()) {
     if (own->rounded)
@@ -98,9 +119,9 @@ std::vector<PoolDump> TextPools::take(std::string_view text, ErrorMessage& messa
   } else if (!own->asked) {
     own->asked = requested->second;
   }
-  for (PoolDump* dump : nearest) pools.push_back(std::move(*dump));
-  if (const auto gpu = gpu_of(pools.back().allocator)) message.device = *gpu;
-  return pools;
+  taken.pools.push_back(std::move(*own));
+  if (const auto gpu = gpu_of(taken.pools.back().allocator)) message.device = *gpu;
+  return taken;
 }
 
 }  // namespace faultline

@@ -10,6 +10,11 @@
 
 namespace faultline {
 
+struct TakenPools {
+  std::vector<PoolDump> pools;
+  bool has_own = false;  // the last of them is the one that the message tells of
+};
+
 class TextPools {
  public:
   explicit TextPools(std::string_view text) : found_(read_pool_dumps(text)) {}
@@ -20,9 +25,9 @@ class TextPools {
   // Messages about memory of the host that name a pool of which there is a map: they tell of that pool.
   void adopt(Survey& seen) const;
 
-  // The pools at the moment that the message tells of: its own last, before it others of the same process. Empty: the message is not about a pool, or there is no map.
-  // What only one of the two tells is added to the other.
-  std::vector<PoolDump> take(std::string_view text, ErrorMessage& message, std::size_t at);
+  // The pools at the moment that the message tells of: its own last, where pool and size of a map agree with it; before it others of the same process. Empty: the message is
+  // not about a pool, or there is no map. What only one of message and map tells is added to the other.
+  TakenPools take(std::string_view text, ErrorMessage& message, std::size_t at);
   std::uint64_t not_taken() const { return not_taken_; }
 
  private:

@@ -34,17 +34,22 @@ void add_tensor(const Survey& seen, ErrorMessage& message) {
   }
 }
 
+// Of TensorFlow 1: "[[Node: conv2/BiasAdd = BiasAdd[T=DT_FLOAT, …"; the type of the operation stands behind its name.
 // "[[{{node model/dense/MatMul}}]]", "[[node MatMul (defined at …)]]", "requested by op model/dense/MatMul"
 void add_operation(std::string_view text, std::size_t at, ErrorMessage& message) {
   constexpr std::size_t kReach = 4096;
   const std::string_view near = text.substr(at, kReach);
-  for (const std::string_view mark : {"[[{{node ", "[[node ", "requested by op "}) {
+  for (const std::string_view mark : {"[[{{node ", "[[node ", "[[Node: ", "requested by op "}) {
     const std::size_t found = near.find(mark);
     if (found == std::string_view::npos) continue;
     const std::string_view rest = near.substr(found + mark.size());
     const std::string_view name = rest.substr(0, rest.find_first_of(" }]\n\r"));
     if (name.empty() || name.size() > 200) continue;
     message.words["op"] = std::string(name);
+    if (const std::string_view behind = rest.substr(name.size()); behind.starts_with(" = ")) {
+      const std::string_view type = behind.substr(3, behind.find_first_of("[ (\n", 3) - 3);
+      if (type.size() < 80) message.words["op_type"] = std::string(type);
+    }
     return;
   }
 }
@@ -74,6 +79,41 @@ void add_job(std::string_view text, Trace& trace) {
   }
 }
 
+// What the runtime said of the device as it began: "Total memory: 11.90GiB" above "Free memory: 381.44MiB", "Created device …/device:GPU:0 with 381 MB memory".
+void add_start(std::string_view text, std::size_t at, ErrorMessage& message) {
+  constexpr std::string_view kFree = "Free memory: ", kTotal = "Total memory: ", kCreated = "Created device ",
+                             kGpu = "device:GPU:", kWith = " with ", kUnit = " MB memory";
+  constexpr int kMostDevices = 64;
+  const std::string_view before = text.substr(0, at);
+  if (const std::size_t free = find_last(before, kFree); free != std::string_view::npos) {
+    const std::size_t from = free > 200 ? free - 200 : 0;
+    const std::size_t total = before.substr(from, free - from).rfind(kTotal);
+    const auto bytes = size_between(before, free, free + kFree.size() + 12, SizeStyle::kXla);
+    if (bytes && total != std::string_view::npos) {
+      const std::size_t size = from + total + kTotal.size();
+      if (const auto all = size_between(before, size, size + 12, SizeStyle::kXla)) {
+        message.numbers["start_free"] = *bytes;
+        message.numbers["start_capacity"] = *all;
+      }
+    }
+  }
+  std::size_t end = before.size();
+  for (int looks = 0; looks < kMostDevices; ++looks) {
+    const std::size_t created = find_last(before.substr(0, end), kCreated);
+    if (created == std::string_view::npos) return;
+    end = created;
+    const std::string_view line =
+        before.substr(created, std::min(line_end(before, created, 400) - created, std::size_t{400}));
+    const auto device = number_after(line, kGpu);
+    const std::size_t with = line.find(kWith);
+    const auto mib = with == std::string_view::npos ? std::nullopt : number_at(line, with + kWith.size());
+    if (!mib || !device || line.find(kUnit) == std::string_view::npos || *mib > (std::uint64_t{1} << 32)) continue;
+    if (message.device && *message.device != *device) continue;
+    message.numbers["start_pool"] = {*mib * kMiB, (*mib + 1) * kMiB};
+    return;
+  }
+}
+
 }  // namespace
 
 void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, Trace& trace) {
@@ -82,6 +122,7 @@ void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, 
     add_tensor(seen, message);
     add_operation(text, line_begin(text, chosen.begin, kLongestLine), message);
   }
+  if (is_of_pool(message) && message.kind == "out-of-memory") add_start(text, chosen.begin, message);
   const std::string& kind = message.kind;
   if ((kind.ends_with("-init") || kind == "cudnn-internal") && seen.first_weak &&
       seen.first_weak->begin < chosen.begin && seen.first_weak->message.framework != "pytorch" &&
@@ -90,6 +131,18 @@ void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, 
     if (bytes != seen.first_weak->message.numbers.end())
       trace.properties["error.refused"] = format_bytes(bytes->second.middle()) + " (line " +
                                           std::to_string(line_number(text, seen.first_weak->begin)) + ")";
+  }
+  // "Could not create cudnn handle: …" and behind it "Memory usage: 49152 bytes free, 25438126080 bytes total."
+  if (kind.ends_with("-init") || kind == "cudnn-internal") {
+    constexpr std::string_view kUsage = "Memory usage: ", kFree = " bytes free, ";
+    const std::string_view behind = text.substr(chosen.begin, 2048);
+    const std::size_t usage = behind.find(kUsage), free = behind.find(kFree, usage);
+    const auto left = usage == std::string_view::npos ? std::nullopt : number_at(behind, usage + kUsage.size()),
+               all = free == std::string_view::npos ? std::nullopt : number_at(behind, free + kFree.size());
+    if (left && all && *left <= *all) {
+      message.numbers.try_emplace("free", ByteInterval::exactly(*left));
+      message.numbers.try_emplace("capacity", ByteInterval::exactly(*all));
+    }
   }
   if (message.words.count("process.1.pid") != 0) add_job(text, trace);
 }

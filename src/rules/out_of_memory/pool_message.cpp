@@ -1,0 +1,399 @@
+#include "rules/out_of_memory/pool_message.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/units.h"
+#include "fmt/format.h"
+#include "rules/describe.h"
+#include "rules/out_of_memory/message_words.h"
+#include "rules/out_of_memory/pool.h"
+#include "rules/shortage.h"
+#include "rules/stated_error.h"
+#include "sources/pool_names.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::uint64_t kSmallRequest = 64 * kMiB;
+
+// "TensorFlow", "JAX", or both where the text does not tell.
+std::string owner_words(const StatedError& stated) {
+  return stated.framework_name == "tensorflow" ? "TensorFlow"
+         : stated.framework_name == "jax"      ? "JAX"
+                                               : stated.framework_name;
+}
+
+// What the pool's map would tell, where the text has none of it. CUDA's own pool has none.
+void add_map(const Case& subject, Finding& finding) {
+  if (subject.statements().error.allocator == StatedAllocator::kAsync) return;
+  if (!pool_failure(subject) && !subject.statements().pools.empty()) return;  // the map in the text is another's
+  const std::string who = owner_words(subject.statements().error);
+  add_try(finding, "The pool's map, which tells the causes apart, is not in this text. " +
+                       (who == "JAX"          ? std::string("JAX prints it only with TF_CPP_MIN_LOG_LEVEL=0")
+                        : who == "TensorFlow" ? std::string("TensorFlow prints it to the standard error, unless "
+                                                            "TF_CPP_MIN_LOG_LEVEL is set above 0")
+                                              : std::string("TensorFlow prints it to the standard error by itself, JAX "
+                                                            "only with TF_CPP_MIN_LOG_LEVEL=0")) +
+                       ": TF_CPP_MIN_LOG_LEVEL=0 " + program_words(subject) +
+                       " 2>&1 | tee log.txt, then faultline explain log.txt");
+}
+
+bool has_map(const Case& subject, const std::optional<PoolFailure>& failure) {
+  return failure && shortage_of(subject, failure->slot, failure->moment).pool->has_map;
+}
+
+std::string tensor_words(const StatedError& stated) {
+  return "tensor of shape " + stated.tensor_shape + (stated.tensor_type.empty() ? "" : ", type " + stated.tensor_type);
+}
+
+// A program that asks the driver for each buffer, or a pool whose own words are not in the text.
+bool judge_refused(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  if (stated.call.empty()) return false;
+  if (stated.call == "the context") {
+    conclude(
+        finding, Confidence::kLikely,
+        owner_words(stated) + " could not even make its CUDA context on " + device_words(subject) +
+            ", which takes a few hundred MiB: the device was full before the framework had taken anything, so other "
+            "processes hold it, or another framework in this one.");
+    finding.cause = "other-process";
+    add_try(finding,
+            "See who holds the device: nvidia-smi; other programs and forgotten notebooks count. End them, or "
+            "use another device: CUDA_VISIBLE_DEVICES.");
+    return true;
+  }
+  conclude(finding, Confidence::kProved,
+           owner_words(stated) + " asked the driver for " + size_words(stated) +
+               (stated.call == "unified memory"
+                    ? " of unified memory, which lies in the GPU's and the host's memory together, and got none. How "
+                      "much was free of either is not in this text."
+                    : " and got none: the device had no room for it. How much was free, and who held the rest, is not "
+                      "in this text."));
+  add_try(finding, "See who holds the device: nvidia-smi; other programs and forgotten notebooks count.");
+  add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") +
+                       ": a smaller batch or sequence, a smaller type.");
+  return true;
+}
+
+// Room that the runtime saw as it began, before its pool took anything: what was gone by then is not this program's.
+bool tell_start(const StatedError& stated, Finding& finding) {
+  if (stated.start_free && stated.start_capacity &&
+      surely_less(*stated.start_free + *stated.start_free, *stated.start_capacity)) {
+    const ByteInterval gone = *stated.start_capacity - *stated.start_free;
+    const bool is_short = stated.requested && surely_less(*stated.start_free, *stated.requested);
+    finding.cause = "other-process";
+    finding.confidence = is_short ? Confidence::kProved : Confidence::kLikely;
+    finding.message += fmt::format(
+        " The GPU was nearly full before this program had taken anything: {} of its {} were free when it began, so {} "
+        "were held by others (or by an earlier run that still lives).",
+        shown(*stated.start_free), shown(*stated.start_capacity), shown(gone));
+    add_evidence(finding, "free_at_start_bytes", stated.start_free->middle());
+    add_evidence(
+        finding, "inequality",
+        is_short
+            ? compared({{*stated.start_free, "free when the program began"}}, "<", {{*stated.requested, "asked for"}})
+            : compared({{gone, "held before the program began"}}, ">", {{*stated.start_free, "free when it began"}}));
+    add_try(finding,
+            "See who holds the device and end it, or wait: nvidia-smi; forgotten notebooks and runs that hang "
+            "count. Or use another one: CUDA_VISIBLE_DEVICES.");
+    return true;
+  }
+  // "Created device … with 381 MB memory": what the pool may take is set then, by what was free
+  if (stated.start_pool && surely_less(*stated.start_pool, ByteInterval::exactly(kGiB))) {
+    finding.message += fmt::format(
+        " The pool was made with {} as the program began, which is less than any GPU has that is free: something else "
+        "held the device, or a limit was set (per_process_gpu_memory_fraction, memory_limit).",
+        shown(*stated.start_pool));
+    add_evidence(finding, "pool_limit_bytes", stated.start_pool->middle());
+    add_try(finding,
+            "See who holds the device and end it, or wait: nvidia-smi; forgotten notebooks and runs that hang "
+            "count. Or use another one: CUDA_VISIBLE_DEVICES.");
+    return true;
+  }
+  return false;
+}
+
+// A pool of page-locked memory of the host, of which the text has no map. False: it is another one's.
+bool judge_host_pool(const StatedError& stated, Finding& finding) {
+  if (stated.pool.empty() || memory_of(stated.pool) != PoolMemory::kHost) return false;
+  finding.rule = "memory/host-memory";
+  conclude(finding, Confidence::kProved,
+           size_words(stated) + " were asked for in " + stated.pool +
+               ", a pool of the host's memory through which copies to the GPU go, and it had no room: what it may take "
+               "(64 GiB unless it is told otherwise), or RAM, did not suffice. The GPU's memory is not the matter.");
+  add_try(finding,
+          "Copy less at once: smaller batches, fewer of them prefetched (tf.data's prefetch), or the data in "
+          "pieces. free -h and ulimit -l show what RAM there is and how much of it may be locked.");
+  if (const PoolLimitVariable variable = limit_variable_of(stated.pool); !variable.name.empty())
+    add_try(finding, fmt::format("{} says how much that pool may take{}.", variable.name,
+                                 variable.remark.empty() ? "" : fmt::format(" ({})", variable.remark)));
+  return true;
+}
+
+// A copy to the GPU that found no memory.
+void judge_disguised(const StatedError& stated, Finding& finding) {
+  conclude(finding, Confidence::kLikely,
+           std::string("A copy to the GPU found no memory for its target") +
+               (stated.text.find("Dst tensor") == std::string::npos
+                    ? ". "
+                    : ": TensorFlow's words for that are that the target is not initialized. ") +
+               "The GPU's memory had run out; how much was asked for is not told.");
+  if (tell_start(stated, finding)) return;
+  add_try(finding,
+          "See who holds the GPU: nvidia-smi. Another notebook or run of TensorFlow takes almost all of it by itself: "
+          "end it, or let both grow as needed (TF_FORCE_GPU_ALLOW_GROWTH=true for each).");
+  add_try(
+      finding,
+      "Copy less at once: arrays that are given to fit whole lie on the GPU whole; tf.data from a generator or from "
+      "files, a smaller batch, or with tf.device(\"CPU:0\") around what need not be there.");
+}
+
+// "gpu_async_0 cuMemAllocAsync failed to allocate …": CUDA's own pool, by the numbers that are printed with it. What cause_of tells of them stands in message.cpp.
+void judge_async(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  std::string words = size_words(stated) + (stated.requested ? " were" : " was") +
+                      " asked for in CUDA's own pool (cuda_malloc_async), and CUDA gave none";
+  Confidence confidence = Confidence::kLikely;
+  if (stated.free && stated.capacity) {
+    words += fmt::format(": of the device's {} it reports {} free", shown(*stated.capacity), shown(*stated.free));
+    if (stated.live) words += fmt::format(", and {} has {} in use", owner_words(stated), shown(*stated.live));
+    const ByteInterval known = *stated.free + stated.live.value_or(ByteInterval{});
+    if (stated.requested && surely_less(*stated.capacity, *stated.requested)) {
+      finding.cause = "exhausted";
+      confidence = Confidence::kProved;
+      words += "; it is more than the device has";
+      add_evidence(finding, "inequality",
+                   compared({{*stated.requested, "asked for"}}, ">", {{*stated.capacity, "that the device has"}}));
+    } else if (stated.requested && stated.live && surely_less(*stated.capacity, *stated.live + *stated.requested)) {
+      finding.cause = "exhausted";
+      confidence = Confidence::kProved;
+      words += "; what is in use and the request are more than the device has";
+      add_evidence(finding, "inequality",
+                   compared({{*stated.live, "in use"}, {*stated.requested, "asked for"}}, ">",
+                            {{*stated.capacity, "that the device has"}}));
+    } else if (stated.requested && surely_less(*stated.free, *stated.requested)) {
+      words += stated.live && surely_less(known, *stated.capacity)
+                   ? fmt::format(
+                         "; the other {} are what the pool keeps for later requests, the CUDA context and other "
+                         "programs, which this text does not divide",
+                         shown(*stated.capacity - known))
+                   : std::string("; who holds the rest is not in this text");
+    } else if (stated.requested && surely_at_least(*stated.free, *stated.requested)) {
+      words +=
+          "; that is more than was asked for, so it was given back while the numbers were taken, or a limit around "
+          "the program refused (a MIG slice, a container's share, MPS)";
+    }
+  } else {
+    words += "; its own numbers are not in this text";
+    add_try(
+        finding,
+        "TensorFlow and JAX print what was free, the sizes in use and the pool's totals to the standard error, above "
+        "the exception: " +
+            program_words(subject) + " 2>&1 | tee log.txt, then faultline explain log.txt");
+  }
+  conclude(finding, confidence, words + ".");
+  for (const StatedError::Buffer& buffer : stated.buffers)
+    finding.holders.push_back({buffer.bytes.middle(), 1, "in the pool", Location(), buffer.what});
+  if (finding.cause.empty()) add_try(finding, "See who else holds the device: nvidia-smi.");
+  add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") +
+                       ": a smaller batch or sequence, a smaller type.");
+  if (!stated.tensor_shape.empty()) finding.memory = tensor_words(stated);
+}
+
+// The first extent of a tensor of three dimensions or more is most often the batch, unless it is as small as a filter's.
+void add_smaller_tensor(const StatedError& stated, Finding& finding) {
+  const std::string& shape = stated.tensor_shape;
+  if (shape.find_first_of("0123456789") == std::string::npos) return;
+  const std::string first = shape.substr(1, shape.find_first_of(",]") - 1);
+  const bool is_likely = std::count(shape.begin(), shape.end(), ',') >= 2 && std::atoi(first.c_str()) > 7;
+  add_try(finding, is_likely ? "The first dimension, " + first +
+                                   ", is likely the batch: a smaller one makes this tensor, and all that grow with it, "
+                                   "smaller in proportion (batch_size of fit, batch of tf.data)."
+                             : "If the first dimension, " + first +
+                                   ", is the batch, a smaller one makes this tensor smaller in proportion; else a "
+                                   "smaller layer or type does.");
+}
+
+// "conv2/Conv2D (FusedBatchNorm)"
+std::string op_words(const StatedError& stated) {
+  const bool adds = !stated.op_type.empty() && !stated.op.ends_with(stated.op_type);
+  return stated.op + (adds ? " (" + stated.op_type + ")" : "");
+}
+
+// Maps of other failures, each with a finding of its own.
+void add_other_maps(const Case& subject, bool has_own, Finding& finding) {
+  if (has_own || !subject.statements().message_only || subject.statements().pools.empty()) return;
+  const Trace& trace = subject.trace();
+  const bool is_told = std::any_of(trace.events.begin(), trace.events.end(), [&](const Event& event) {
+    return event.kind == EventKind::kAllocFailed && trace.heaps[event.heap.index()].kind == HeapKind::kBfc;
+  });
+  finding.message += std::string(
+                         " The map in this text is of another failure: its pool, or what was asked for in it, is "
+                         "not what this message names") +
+                     (is_told ? "; it is told by itself." : ".");
+}
+
+}  // namespace
+
+void judge_tensorflow(Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  const std::string who = owner_words(stated);
+  if (stated.allocator == StatedAllocator::kAsync) return judge_async(subject, finding);
+  if (judge_refused(subject, finding)) return;
+  if (stated.kind == ErrorKind::kPoolGrowth) {
+    conclude(finding, Confidence::kHint,
+             who + " asked the driver for a pool of " + size_words(stated) +
+                 " and did not get it; it goes on with less, so this line alone is no failure, but something else held "
+                 "the device's memory.");
+    finding.severity = Severity::kWarning;
+    return add_try(finding, "See who holds the device: nvidia-smi; and let the pool grow as needed: " +
+                                std::string(who == "TensorFlow" ? "TF_FORCE_GPU_ALLOW_GROWTH=true"
+                                            : who == "JAX"      ? "XLA_PYTHON_CLIENT_PREALLOCATE=false"
+                                                                : "TF_FORCE_GPU_ALLOW_GROWTH=true in TensorFlow, "
+                                                                  "XLA_PYTHON_CLIENT_PREALLOCATE=false in JAX"));
+  }
+  if (stated.benign) {
+    finding.severity = Severity::kNote;
+    return conclude(finding, Confidence::kLikely,
+                    who + " could not get " + size_words(stated) +
+                        " of scratch memory and went on without it: slower, no failure, as its message says.");
+  }
+  if (stated.disguised) {
+    judge_disguised(stated, finding);
+  } else {
+    conclude(
+        finding, Confidence::kLikely,
+        who + " could not find " + size_words(stated) +
+            (stated.tensor_shape.empty() ? "" : " for a tensor of shape " + stated.tensor_shape) +
+            (stated.op.empty() ? "" : (stated.tensor_shape.empty() ? " for " : " of ") + op_words(stated)) +
+            " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
+  }
+  const auto failure = pool_failure(subject);
+  if (!failure && judge_host_pool(stated, finding)) return;
+  if (failure) tell_pool(subject, *failure, finding);
+  if (!failure && !stated.disguised) tell_start(stated, finding);
+  add_other_maps(subject, failure.has_value(), finding);
+  if (!finding.location.known() && !stated.disguised) finding.location.op = stated.op;
+  if (!stated.tensor_shape.empty()) {
+    finding.memory = tensor_words(stated);
+    if (!failure) add_smaller_tensor(stated, finding);
+  }
+  if (finding.cause.empty() && !has_map(subject, failure)) add_map(subject, finding);
+}
+
+namespace {
+
+// The largest buffers of the program that XLA compiled, where the text lists them.
+std::string buffer_words(const StatedError& stated, Finding& finding) {
+  std::string words;
+  std::size_t told = 0;
+  for (const StatedError::Buffer& buffer : stated.buffers) {
+    const std::string place = buffer.place.substr(buffer.place.find_last_of('/') + 1);
+    add_evidence(finding, "buffer",
+                 shown(buffer.bytes) + " " + buffer.what + (buffer.place.empty() ? "" : " at " + buffer.place));
+    if (++told <= 2)
+      words += (words.empty() ? "" : "; ") + shown(buffer.bytes) + " " + buffer.what +
+               (place.empty() ? "" : " (" + place + ")");
+  }
+  return words;
+}
+
+}  // namespace
+
+void judge_jax(Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  if (stated.kind == ErrorKind::kPoolGrowth || stated.benign || stated.disguised || !stated.call.empty() ||
+      stated.allocator == StatedAllocator::kAsync)
+    return judge_tensorflow(subject, finding);
+  const std::string buffers = buffer_words(stated, finding);
+  if (stated.executable_total && stated.capacity) {
+    finding.cause = "exhausted";
+    conclude(finding, Confidence::kProved,
+             "The compiled program needs " + shown(*stated.executable_total) + " of the " + shown(*stated.capacity) +
+                 " that the device has" + (buffers.empty() ? "." : "; its largest buffers: " + buffers + "."));
+    return add_try(finding,
+                   "Hold less: a smaller batch or sequence, a smaller type, jax.checkpoint around the layers, or "
+                   "sharding over more devices.");
+  }
+  // of a TPU, which tells how much was free
+  if (stated.free && stated.requested) {
+    const bool is_short = surely_less(*stated.free, *stated.requested);
+    finding.cause = is_short ? "exhausted" : surely_at_least(*stated.free, *stated.requested) ? "fragmented" : "";
+    conclude(finding, is_short ? Confidence::kProved : Confidence::kLikely,
+             shown(*stated.requested) + " were asked for, and " + shown(*stated.free) + " were free" +
+                 (is_short                ? "."
+                  : finding.cause.empty() ? ", as far as the rounded numbers tell: too little, or in pieces."
+                                          : ", but not in one piece."));
+    if (!finding.cause.empty())
+      add_evidence(finding, "inequality",
+                   compared({{*stated.free, "free"}}, is_short ? "<" : "≥", {{*stated.requested, "asked for"}}));
+    return add_try(finding,
+                   "Hold less: a smaller batch or sequence, a smaller type, jax.checkpoint around the layers, or "
+                   "sharding over more devices.");
+  }
+  conclude(
+      finding, Confidence::kLikely,
+      "XLA could not find " + size_words(stated) +
+          " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
+  const auto failure = pool_failure(subject);
+  if (!failure && judge_host_pool(stated, finding)) return;
+  if (failure) tell_pool(subject, *failure, finding);
+  if (!failure) tell_start(stated, finding);
+  add_other_maps(subject, failure.has_value(), finding);
+  if (stated.status == "autotuner") {
+    finding.message +=
+        " XLA's autotuner asked for it, which tries kernels on copies of their operands while a program is compiled.";
+    add_try(finding,
+            "XLA_FLAGS=--xla_gpu_autotune_level=0 compiles without trying kernels (which may be slower ones). "
+            "Not confirmed: whether the program itself then fits is not in this text.");
+  }
+  if (stated.executable_total) {
+    add_evidence(finding, "executable_total_bytes", stated.executable_total->middle());
+    if (stated.executable_temporaries)
+      add_evidence(finding, "executable_temporaries_bytes", stated.executable_temporaries->middle());
+    finding.message +=
+        " The program that it had compiled needs " + shown(*stated.executable_total) + " in all" +
+        (stated.executable_temporaries ? ", " + shown(*stated.executable_temporaries) + " of it for temporaries"
+                                       : std::string()) +
+        (buffers.empty() ? "." : "; its largest buffers: " + buffers + ".");
+    // of what JAX's pool takes by itself
+    if (stated.executable_total->min >= kGiB && finding.cause.empty() && stated.other_framework != "TensorFlow")
+      finding.message += fmt::format(
+          " JAX's pool is three quarters of the GPU unless it is told otherwise: a GPU of less "
+          "than {} cannot run it so, whatever else is held.",
+          format_bytes(stated.executable_total->middle() / 3 * 4));
+  } else if (!buffers.empty()) {
+    finding.message += " The largest buffers of the program that it had compiled: " + buffers + ".";
+  }
+  // What is missing is small beside any GPU's memory: what was held before it is the matter, not this program.
+  const bool is_small = stated.requested && stated.requested->max <= kSmallRequest &&
+                        (!stated.executable_total || stated.executable_total->max <= 4 * kSmallRequest);
+  if (is_small && finding.cause.empty()) {
+    finding.message +=
+        " So small a request fails only where the pool was full, or in pieces, and could not grow: what is held beside "
+        "it, by this program or by another, is the matter.";
+    add_try(
+        finding,
+        "See what is still held, line by line: jax.profiler.save_device_memory_profile(\"memory.prof\") before this "
+        "line, then faultline explain memory.prof. Arrays in lists and closures, results that are kept for every "
+        "step, and old states beside new ones (donate_argnums of jax.jit) are usual.");
+  } else if (!buffers.empty())
+    add_try(finding,
+            "Make the largest of these buffers smaller: a smaller batch or a smaller type at its line, jax.checkpoint "
+            "around what keeps it for the backward pass, or work in pieces (jax.lax.map, jax.lax.scan).");
+  else if (stated.executable_temporaries && stated.executable_total &&
+           surely_at_least(*stated.executable_temporaries + *stated.executable_temporaries, *stated.executable_total))
+    add_try(finding,
+            "Most of it is temporaries, what is kept between operations: a smaller batch or sequence, a smaller type, "
+            "jax.checkpoint around the layers, or work in pieces (jax.lax.map, jax.lax.scan) shrinks them.");
+  if (finding.cause.empty() && !has_map(subject, failure)) add_map(subject, finding);
+  if (stated.other_framework != "TensorFlow" && finding.cause.empty() && !failure)
+    add_try(finding,
+            "JAX takes three quarters of the device at start: if nothing else needs it, XLA_CLIENT_MEM_FRACTION=0.95 "
+            "(older: XLA_PYTHON_CLIENT_MEM_FRACTION).");
+  if (buffers.empty())
+    add_try(finding, "See every buffer and its line: faultline run --buffers -- " + program_words(subject));
+}
+
+}  // namespace faultline
