@@ -192,7 +192,7 @@ class _Body:
         told = {"outcome": "passed", "held": [], "output": ""}
         try:
             with contextlib.redirect_stdout(output):
-                _forget_fixtures(item)
+                _make_fixtures_anew()
                 self._planned.setup()
                 for _ in range(self._times):
                     self._planned.runtest()
@@ -229,13 +229,22 @@ class _Rest:
         return self._chain
 
 
-def _forget_fixtures(item) -> None:
-    """In the copy: the program's own fixtures are made anew. What an earlier test was given, without a GPU or for a real one, says nothing of this one ("cpu", a skip, a failure)."""
-    for definitions in item.session._fixturemanager._arg2fixturedefs.values():
-        for definition in definitions:
-            file = getattr(getattr(definition.func, "__code__", None), "co_filename", "")
-            if not is_library(file) or definition.argname.startswith(("_xunit_setup", "_unittest_set")):
-                definition.cached_result = None
+def _make_fixtures_anew() -> None:
+    """In the copy: what an earlier test got from the program's own fixtures, without a GPU or for a real one, says nothing of this one ("cpu", a skip, a failure)."""
+    from _pytest.fixtures import FixtureDef
+
+    execute, met = FixtureDef.execute, set()
+
+    def faultline(definition, *args, **kwargs):
+        file = getattr(getattr(definition.func, "__code__", None), "co_filename", "")
+        is_setup = definition.argname.startswith(("_xunit_setup", "_unittest_set"))  # of a module or class
+        if id(definition) not in met and (is_setup or file and not is_library(file)):
+            definition.cached_result = None
+            getattr(definition, "_finalizers", []).clear()  # what an earlier test had is not this copy's to end
+        met.add(id(definition))
+        return execute(definition, *args, **kwargs)
+
+    FixtureDef.execute = faultline
 
 
 def _as_told(item, problem: BaseException) -> dict:
