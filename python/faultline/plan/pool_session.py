@@ -97,6 +97,12 @@ class PoolSession:
             Unplannable(f"a setting of {self.title}'s pool could not be followed: {problem}")
             return made("")
 
+    def refuse(self, why: str) -> None:
+        """There is nothing on the GPU to plan: the process ends here."""
+        dry_run_session.leave_summary(self.options, {"unsupported": why})
+        print(f"faultline: the dry run could not start: {why}", file=sys.stderr, flush=True)
+        os._exit(2)
+
     def _grow_after(self, refusals: int) -> None:
         self._refusals_left = refusals
         if refusals == 0:

@@ -171,6 +171,30 @@ def test_the_pool_is_a_share_of_the_gpu(plan, variables, share):
     assert abs(int(ran.out) - T4["capacity_bytes"] * share) <= 2 * MIB
 
 
+@pytest.mark.parametrize(
+    "variables, words",
+    [
+        ({"XLA_CLIENT_MEM_FRACTION": "0.5", "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.9"}, "specified together with"),
+        ({"XLA_PYTHON_CLIENT_MEM_FRACTION": "abc"}, "could not convert string to float: 'abc'"),
+        ({"XLA_CLIENT_MEM_FRACTION": "half"}, "could not convert string to float: 'half'"),
+    ],
+    ids=["both", "no number", "no number, the newer"],
+)
+def test_settings_that_jax_itself_refuses_are_told_in_its_words(plan, variables, words):
+    ran = plan("x = jnp.ones(1 << 20)\nprint('went on')\n", variables=variables)
+    assert ran.status == 2 and "went on" not in ran.out
+    assert ran.summary["unsupported"].startswith("JAX refuses its settings (ValueError: ")
+    assert words in ran.summary["unsupported"] and "computes on the CPU" in ran.summary["unsupported"]
+
+
+@pytest.mark.parametrize(
+    "variables", [{}, {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.5"}, {"XLA_CLIENT_MEM_FRACTION": "0.5"}]
+)
+def test_the_setting_that_the_user_has_is_the_one_that_is_advised(plan, variables):
+    ran = plan("x = jnp.ones(1 << 20)\n", variables=variables)
+    assert (b"dry-run.share_setting" in ran.traces[0].read_bytes()) == ("XLA_PYTHON_CLIENT_MEM_FRACTION" in variables)
+
+
 @pytest.mark.parametrize("wanted, reserved", [("true", 11321), ("false", 8)])
 def test_a_pool_takes_all_at_once_or_grows(plan, wanted, reserved):
     ran = plan("a = jnp.ones(1 << 20)\n", variables={"XLA_PYTHON_CLIENT_PREALLOCATE": wanted})

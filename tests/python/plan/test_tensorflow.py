@@ -268,6 +268,37 @@ def test_a_loop_that_rebinds_is_no_leak(plan):
     assert not any(f["rule"] == "memory/leak" for f in ran.report()["findings"])
 
 
+TRIALS = """
+x, kept = np.ones((8, 16), np.float32), []
+def made():
+    m = tf.keras.Sequential([tf.keras.layers.Input((16,)), tf.keras.layers.Dense(20000), tf.keras.layers.Dense(1)])
+    m.compile("adam", "mse")
+    return m
+m = made()
+for trial in range(9):
+    m.fit(x, x[:, :1], batch_size=4, verbose=0)
+"""
+NEXT = "    kept.append(m)\n    m = made()\n"
+
+
+# Letting go of the models is no clean twin: TensorFlow 2.21 itself keeps their variables in the functions that fit() traced.
+@pytest.mark.parametrize("more", [NEXT, ""], ids=["another model each time", "one model"])
+def test_models_that_are_kept_trial_after_trial_are_a_leak(plan, more):
+    ran = plan(TRIALS + more)
+    assert ran.status == 0, ran.err
+    leaks = [f for f in ran.report()["findings"] if f["rule"] == "memory/leak"]
+    assert bool(leaks) == bool(more)
+    words = "9 models were trained one after the other at one line, in 18 steps"
+    assert any(words in note["text"] for note in ran.notes()) == bool(more)
+
+
+def test_what_a_graph_makes_is_named_by_its_layer(plan):
+    ran = plan(
+        "m = tf.keras.Sequential([tf.keras.layers.Input((16,)), tf.keras.layers.Dense(20000, name='wide')])\nf = tf.function(m)\ny = f(tf.ones([64, 16]))\n"
+    )
+    assert b"wide" in ran.traces[0].read_bytes()
+
+
 def test_what_goes_wrong_inside_is_no_error_of_the_programs_and_no_verdict(plan):
     broken = "from faultline.plan.for_tensorflow import graphs\ngraphs.Walk.run = lambda *_: 1 / 0\n"
     ran = plan(broken + "f = tf.function(lambda x: x + 1)\nprint(float(f(tf.constant(1.0))))\n")

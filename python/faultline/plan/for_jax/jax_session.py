@@ -6,7 +6,6 @@ import os
 
 from ...common.stacks import user_line
 from ..pool_session import PoolSession
-from ..unplannable import Unplannable
 
 _SETTINGS = (
     "XLA_PYTHON_CLIENT_PREALLOCATE",
@@ -50,10 +49,9 @@ class JaxSession(PoolSession):
     def settings(self) -> str:
         told = {name: os.environ[name] for name in _SETTINGS if os.environ.get(name)}
         if refused := self._refused():
-            Unplannable(
-                f"JAX refuses its settings ({refused}), does not begin its CUDA plugin and computes on the CPU: {_MEND}"
+            self.refuse(
+                f"JAX refuses its settings ({refused}), begins without its CUDA plugin and computes on the CPU: {_MEND}"
             )
-            told.clear()
         if "XLA_PYTHON_CLIENT_PREALLOCATE" in told:  # as JAX reads it
             is_off = told["XLA_PYTHON_CLIENT_PREALLOCATE"] in ("false", "False", "0")
             told["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false" if is_off else "true"
