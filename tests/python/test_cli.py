@@ -137,7 +137,7 @@ def test_one_bad_file_of_two_is_named_and_the_other_explained(run, tmp_path):
 # ---- bad usage
 
 BAD_USAGE = {
-    "": "a verb is missing: explain, replay, run, plan, view, diff, pack or doctor",
+    "": "a verb is missing: explain, replay, run, plan, view, diff, pack",
     "explode": "there is neither a verb nor a file explode",
     "explain": "FILE is required",
     "replay": "FILE is required",
