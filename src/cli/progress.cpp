@@ -81,7 +81,11 @@ Progress::~Progress() {
 
 void Progress::step(std::string what, std::string file) {
   step([what = std::move(what), file = std::move(file)] {
-    if (const auto position = position_in(file))
+    const auto position = position_in(file);
+    // of some inputs all is read before anything is understood
+    if (position && position->first == position->second)
+      return fmt::format("{}: all of {} is read, working through it", what, format_bytes(position->second));
+    if (position)
       return fmt::format("{}: {}% of {}", what, position->first * 100 / position->second,
                          format_bytes(position->second));
     return what;
