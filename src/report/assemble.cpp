@@ -85,6 +85,15 @@ Account account_of(const Trace& trace, const Statements& statements, const Facts
   return account;
 }
 
+// A map of a pool of which lines are missing shows neither what was in use nor what was taken.
+bool lacks_lines(const Trace& trace, const Statements& statements, std::uint16_t device) {
+  return std::any_of(trace.heaps.begin(), trace.heaps.end(), [&](const Heap& heap) {
+    const DumpedPool* const pool =
+        heap.kind == HeapKind::kBfc && heap.device == device ? statements.pool_of(heap.name) : nullptr;
+    return pool != nullptr && pool->unread_bytes + pool->unplaced_bytes != 0;
+  });
+}
+
 DeviceReport device_report(const Trace& trace, const Judgement& judgement, std::size_t slot) {
   const Facts& facts = *judgement.facts;
   const DeviceUsage& usage = facts.usage[slot];
@@ -96,6 +105,10 @@ DeviceReport device_report(const Trace& trace, const Judgement& judgement, std::
   report.peak_reserved = usage.peak_reserved.reserved;
   report.peak_event = usage.peak_allocated.event;
   report.event_count = trace.source_event_count();
+  if (lacks_lines(trace, judgement.statements, usage.device)) {
+    report.peak_allocated = report.peak_reserved = 0;
+    return report;
+  }
   if (!trace.events.empty()) report.account = account_of(trace, judgement.statements, facts, slot);
   if (usage.peak_allocated.allocated != 0) {
     HolderLists lists = holder_lists_at(facts, slot, usage.peak_allocated.event, kHoldersTold, kLinesKept);

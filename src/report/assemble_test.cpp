@@ -102,5 +102,21 @@ TEST(Assemble, AccountsOfMessagesAddUp) {
   EXPECT_GT(accounts, 40u);
 }
 
+// Of a map that lacks lines nobody knows what was in use: no peak is told beside what the finding says.
+TEST(Assemble, AMapThatLacksLinesHasNoPeak) {
+  const std::string head =
+      "Allocator (GPU_0_bfc) ran out of memory trying to allocate 400.00MiB (rounded to 419430400)requested by op Mul\n"
+      "BFCAllocator dump for GPU_0_bfc\nNext region of size 1073741824\nInUse at 7f0000000000 of size 629145600 next "
+      "2\n";
+  const std::string rest = "Free  at 7f0025800000 of size 444596224 next 18446744073709551615\n";
+  for (const bool is_whole : {true, false}) {
+    const auto trace = read_error_text(head + (is_whole ? rest : ""), "log.txt");
+    ASSERT_TRUE(trace);
+    const DeviceReport device = make_report(*trace, judge(*trace)).devices.at(0);
+    EXPECT_EQ(device.peak_allocated, is_whole ? 629145600U : 0U);
+    EXPECT_EQ(device.peak_reserved, is_whole ? 1073741824U : 0U);
+  }
+}
+
 }  // namespace
 }  // namespace faultline

@@ -289,5 +289,24 @@ TEST(PoolKinds, WhatTheRuntimeSawAsItBeganIsUsed) {
   EXPECT_TRUE(holds(all_words(told_of(copy)), "TF_FORCE_GPU_ALLOW_GROWTH=true"));
 }
 
+// What the program got over is a warning, in every rule that tells of it; what ended it is an error.
+TEST(PoolKinds, PiecesThatWereSurvivedAreNoError) {
+  const std::string other =
+      "retry with a smaller batch\nstep 100 loss 0.1\nstep 200 loss 0.1\nTraceback (most recent call last):\n  File "
+      "\"/w/eval.py\", line 9, in <module>\n    open('x')\nFileNotFoundError: [Errno 2] No such file or directory: "
+      "'x'\n";
+  for (const bool survived : {true, false}) {
+    const std::vector<Finding> found =
+        findings_of(map_of("GPU_0_bfc") + (survived ? other : raised("104857600", "GPU:0", "GPU_0_bfc")));
+    std::size_t told = 0;
+    for (const Finding& finding : found) {
+      if (!finding.rule.starts_with("memory/")) continue;
+      ++told;
+      EXPECT_EQ(finding.severity, survived ? Severity::kWarning : Severity::kError) << finding.rule << finding.message;
+    }
+    EXPECT_EQ(told, 2U);
+  }
+}
+
 }  // namespace
 }  // namespace faultline

@@ -223,15 +223,26 @@ std::string op_words(const StatedError& stated) {
 
 // Maps of other failures, each with a finding of its own.
 void add_other_maps(const Case& subject, bool has_own, Finding& finding) {
-  if (has_own || !subject.statements().message_only || subject.statements().pools.empty()) return;
+  const std::vector<DumpedPool>& pools = subject.statements().pools;
+  if (has_own || !subject.statements().message_only || pools.empty()) return;
+  if (std::any_of(pools.begin(), pools.end(), [](const DumpedPool& pool) { return pool.is_mixed; })) {
+    finding.message +=
+        " Two maps are mixed in this text, line by line, and nothing tells which pool is which, so no cause is told "
+        "from them.";
+    return add_try(
+        finding,
+        "Record it so that lines are told apart: TF_CPP_LOG_THREAD_ID=1 puts the thread in front of each, or "
+        "run with one GPU.");
+  }
   const Trace& trace = subject.trace();
   const bool is_told = std::any_of(trace.events.begin(), trace.events.end(), [&](const Event& event) {
     return event.kind == EventKind::kAllocFailed && trace.heaps[event.heap.index()].kind == HeapKind::kBfc;
   });
-  finding.message += std::string(
-                         " The map in this text is of another failure: its pool, or what was asked for in it, is "
-                         "not what this message names") +
-                     (is_told ? "; it is told by itself." : ".");
+  finding.message +=
+      std::string(
+          " The map in this text is of another failure: its pool, or what was asked for in it, is not what this "
+          "message names") +
+      (is_told ? "; it is told by itself." : ".");
 }
 
 }  // namespace

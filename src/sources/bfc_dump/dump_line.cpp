@@ -278,7 +278,8 @@ std::optional<LineTime> time_of_line(std::string_view line) {
     }
     return number;
   };
-  for (std::size_t at = line.find(':'); at != kNone && at >= 2; at = line.find(':', at + 1)) {
+  for (std::size_t at = line.find(':'); at != kNone; at = line.find(':', at + 1)) {
+    if (at < 2) continue;
     const auto hour = digits(at - 2, 2), minute = digits(at + 1, 2), second = digits(at + 4, 2);
     if (!hour || !minute || !second || line[at + 3] != ':' || *hour > 23 || *minute > 59) continue;
     LineTime time;

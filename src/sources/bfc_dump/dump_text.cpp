@@ -91,7 +91,7 @@ class Reader {
     at_ = at;
     end_ = at + line.size();
     writer_ = writer_of(line);
-    time_ = time_of_line(line);
+    line_ = line;
     switch (read.kind) {
       case DumpLine::Kind::kHeader: return header(read);
       case DumpLine::Kind::kName: return name(read);
@@ -162,7 +162,8 @@ class Reader {
   bool refusal_is_near() const {
     constexpr std::int64_t kMostSeconds = 15;
     if (!refused_ || at_ - refused_at_ > kBefore) return false;
-    return !time_ || !refused_time_ || time_->seconds_from(*refused_time_) <= kMostSeconds;
+    const std::optional<LineTime> time = refused_time_ ? time_of_line(line_) : std::nullopt;
+    return !time || time->seconds_from(*refused_time_) <= kMostSeconds;
   }
 
   // The latest of this writer that has not come to its end.
@@ -406,7 +407,8 @@ class Reader {
   Open* fed_ = nullptr;  // whose line the last one was
   std::optional<ByteInterval> refused_, base_limit_;
   std::size_t refused_at_ = 0;
-  std::optional<LineTime> time_, refused_time_;  // of the line, and of the refusal
+  std::optional<LineTime> refused_time_;
+  std::string_view line_;  // that is being read
   DumpWriter writer_;
   std::size_t at_ = 0, end_ = 0;
   std::uint64_t not_kept_ = 0;
