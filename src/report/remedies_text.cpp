@@ -165,8 +165,9 @@ void print_remedies(Page& page, const Plan& plan, bool verbose, const Finding* p
       std::count_if(plan.changes.begin(), plan.changes.end(), [](const PlanChange& change) { return change.tried; }));
   const bool batch_fits = plan.vary && plan.vary->largest_fitting != 0;
   // That nobody asked for it and nothing was found is worth a line only where there is nothing better.
-  const bool batch_is_told =
-      plan.vary && (verbose || told.empty() || plan.vary->why_not.empty() || plan.vary->name != "batch size");
+  const bool any_fits = std::any_of(told.begin(), told.end(), [](const PlanChange* change) { return change->fits; });
+  const bool batch_is_told = plan.vary && (verbose || told.empty() || plan.vary->why_not.empty() ||
+                                           plan.vary->name != "batch size" || (!plan.framework.empty() && !any_fits));
   const bool none_helps = wanted && told.empty() && tried != 0 && !plan.vary;
   if (told.empty() && !batch_is_told && !none_helps && plan.changes_skipped.empty() && plan.where.empty() &&
       perhaps_leak == nullptr)
@@ -196,7 +197,6 @@ void print_remedies(Page& page, const Plan& plan, bool verbose, const Finding* p
   if (none_helps)
     page.paragraph(2, fmt::format("{} tried, and nothing that was tried helps (--verbose lists it).",
                                   tried == 1 ? "One change was" : format_count(tried) + " changes were"));
-  const bool any_fits = std::any_of(told.begin(), told.end(), [](const PlanChange* change) { return change->fits; });
   if (wanted && !any_fits && !told.empty() && !batch_fits) page.paragraph(2, "None of these is enough.");
   if (!verbose && told.size() > most)
     page.paragraph(2, fmt::format("and {} more; --verbose lists them", told.size() - most), Style::kDim);

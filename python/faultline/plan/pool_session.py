@@ -253,9 +253,9 @@ class PoolSession:
                 "ranks": 0,
                 "framework": f"{self.title} {getattr(sys.modules.get(self.framework), '__version__', '')}".rstrip(),
                 "seconds": round(time.monotonic() - self.started, 2),
-                "changes": {},
+                "changes": self.applied(),
                 "uses": [],
-                "offers": [],
+                "offers": self.offers(),
                 "phases": [],
                 "not_reached": [],
                 "lasting": {},
@@ -271,6 +271,14 @@ class PoolSession:
                 "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else "",
             },
         )
+
+    def applied(self) -> dict[str, str]:
+        """What this run was asked to do otherwise, and did."""
+        return {}
+
+    def offers(self) -> list[dict]:
+        """Changes that a run may try."""
+        return []
 
     def tell_at_end(self) -> None:
         """Notes about the whole run."""

@@ -215,8 +215,9 @@ def test_another_allocator_is_said_with_the_verdict(plan):
             True,
         ),
         ("x = jnp.ones((2048, 2048))\ny = jnp.nonzero(x @ x)\n", True),
+        ("x = jnp.ones((2048, 2048))\nprint(np.asarray(x @ x).shape, np.array(x @ x).shape)\n", False),
     ],
-    ids=["printed", "a branch", "a size"],
+    ids=["printed", "a branch", "a size", "as NumPy's"],
 )
 def test_numbers_that_are_not_computed_are_noted_where_they_are_read(plan, program, decides):
     ran = plan(program)
@@ -285,6 +286,48 @@ def test_the_temporaries_have_a_row_of_their_own(plan):
     )
     assert b"temporaries of attend (program.py:8)" in ran.traces[0].read_bytes()
     assert ran.summary["peak_allocated"] > 64 * MIB
+
+
+UPDATE = "f = jax.jit(lambda state, x: jax.tree.map(lambda s: s * 0.9 + x, state))\nstate = {'a': jnp.ones(1 << 20), 'b': jnp.ones(1 << 19)}\n"
+OFFERS = {
+    "an old state that dies": (UPDATE + "for i in range(3):\n    state = f(state, float(i))\n", ["<lambda>:state"]),
+    "one that is used afterwards": (UPDATE + "for i in range(3):\n    old = state\n    state = f(old, float(i))\n    d = state['a'] - old['a']\n", []),
+    "one that is read afterwards": (UPDATE + "for i in range(3):\n    old = state\n    state = f(old, float(i))\n    print(float(np.asarray(old['b'])[0]))\n", []),
+    "one that every call gets": (UPDATE + "for i in range(3):\n    y = f(state, float(i))\n", []),
+    "donated already": (UPDATE.replace(", state))", ", state), donate_argnums=0)") + "for i in range(3):\n    state = f(state, float(i))\n", []),
+    "of another shape than any result": ("f = jax.jit(lambda x: x.sum())\nfor i in range(3):\n    y = f(jnp.ones(1 << 20))\n", []),
+    "a vmap of many": ("g = jax.jit(jax.vmap(lambda a, b: jnp.sort(a[:, None] + b[None, :], axis=1).sum()))\ny = g(jnp.ones((64, 128)), jnp.ones((64, 128)))\n", ["16", "4", "1"]),
+    "a vmap of few": ("g = jax.vmap(lambda a: a.sum())\ny = g(jnp.ones((8, 128)))\n", []),
+    "a vmap over other axes": ("g = jax.vmap(lambda a: a.sum(), in_axes=1)\ny = g(jnp.ones((128, 64)))\n", []),
+    "a scan with a gradient": ("g = jax.grad(lambda w: jax.lax.scan(lambda c, x: (jnp.tanh(c * w + x), None), jnp.zeros(8), jnp.ones((4, 8)))[0].sum())(jnp.ones(8))\n", ["true"]),
+    "a scan without": ("c, y = jax.lax.scan(lambda c, x: (c + x, c), jnp.zeros(8), jnp.ones((4, 8)))\n", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OFFERS)
+def test_changes_are_offered_where_what_was_seen_allows_them(plan, case):
+    program, expected = OFFERS[case]
+    ran = plan(program)
+    assert ran.status == 0, ran.err
+    assert [offer["value"] for offer in ran.summary["offers"]] == expected
+
+
+@pytest.mark.parametrize(
+    "case, change, done",
+    [
+        ("an old state that dies", {"donate": "<lambda>:state"}, "donate"),
+        ("a vmap of many", {"map": "4"}, "map"),
+        ("a scan with a gradient", {"remat": "true"}, "remat"),
+        ("an old state that dies", {"donate": "another:state"}, None),
+    ],
+)
+def test_a_change_that_is_tried_is_made_or_not_said_to_be(plan, tmp_path, case, change, done):
+    program = OFFERS[case][0] + "print(used())\n"
+    ran = plan(program, changes=change)
+    assert ran.status == 0, ran.err
+    assert list(ran.summary["changes"]) == ([done] if done else [])
+    if "donate" in change:  # both states lie beside each other where the old one is not given away
+        assert (ran.summary["peak_allocated"] // MIB == 6) if done else (ran.summary["peak_allocated"] // MIB >= 12)
 
 
 def test_what_goes_wrong_inside_is_no_error_of_the_programs_and_no_verdict(plan):

@@ -32,6 +32,8 @@ class Function:
         self.may_not_end = jaxpr_cost.has(jaxpr, "while")
         self.temporary_bytes: int | None = None
         self.calls = 0
+        self.kept: set[int] = set()  # arguments that were used after a call
+        self.is_given_by_us = False  # donated for a trial, which JAX does not know of
         told = str(getattr(getattr(jaxpr, "debug_info", None), "func_src_info", "") or "")
         self.is_of_program = " at " in told and not is_library(told.rpartition(" at ")[2])
         self.alias_of = self._aliases()
@@ -145,7 +147,9 @@ class Executions:
         key = id(jaxpr), donated
         known = self._functions.get(key)
         if known is None:
-            known = self._functions[key] = Function(jaxpr, donated, name, keep_unused)
+            given = self._session.remedies.donated(name, jaxpr, donated)
+            known = self._functions[key] = Function(jaxpr, given, name, keep_unused)
+            known.is_given_by_us = given != donated
         return known
 
     def size_of(self, aval) -> int:
@@ -222,6 +226,7 @@ class Executions:
         self._count(known)
         bases = [getattr(arg, "_base_array", arg) for arg in args]
         session.unseen.count([b for b in bases if isinstance(b, array.ArrayImpl) and arrays.of(b) is None])
+        session.remedies.executed(known, bases)
         from_stand_ins = any(isinstance(b, array.ArrayImpl) and arrays.is_stand_in(b) for b in bases)
         is_real = session.all_real or (known.cost <= _SMALL and not (known.may_not_end and from_stand_ins))
         passing, holdings = self._take(known, bases, stack, is_real)
@@ -333,7 +338,7 @@ class Executions:
         for base, given in zip(bases, known.donated):
             if not given or not hasattr(base, "delete"):
                 continue
-            if is_real and not base.is_deleted():
+            if is_real and not base.is_deleted() and not known.is_given_by_us:
                 continue  # JAX could not use it
             self._session.arrays.end(base)
             if not base.is_deleted():
@@ -356,6 +361,9 @@ class Executions:
             return
         self._step = weight, known
         self._session.step(known.name)
+
+    def offers(self) -> list[dict]:
+        return self._session.remedies.offers(list(self._functions.values()))
 
     def tell_at_end(self) -> None:
         notes = self._session.notes

@@ -27,12 +27,14 @@ class JaxSession(PoolSession):
         self.all_real = bool(options.get("real"))
 
     def install(self) -> None:
-        from . import array_transfers, executions, jax_devices, reads, unseen_arrays
+        from . import array_transfers, executions, jax_devices, jax_remedies, reads, unseen_arrays
 
         self.devices = jax_devices.Devices(self)
         self.devices.install()
         self.executions = executions.Executions(self)
         self.executions.install()
+        self.remedies = jax_remedies.JaxRemedies(self)
+        self.remedies.install()
         array_transfers.install(self)
         reads.install(self)
         self.unseen = unseen_arrays.UnseenArrays(self)
@@ -99,6 +101,12 @@ class JaxSession(PoolSession):
 
     def asked_free(self) -> None:
         self.asked_free_line = self.asked_free_line or user_line()
+
+    def applied(self) -> dict[str, str]:
+        return self.remedies.applied
+
+    def offers(self) -> list[dict]:
+        return self.executions.offers()
 
     def tell_at_end(self) -> None:
         self.executions.tell_at_end()

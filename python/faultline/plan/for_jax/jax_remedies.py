@@ -1,0 +1,222 @@
+"""Changes to a JAX program that a dry run can try: an argument whose memory a result may take, and a vmap that goes through its elements in groups.
+
+What is offered is what was seen: an argument of a function that is called again and again, of a result's shape and type, which nothing used after the call.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+
+from ..._file_owner import is_library, is_own
+
+_LEAST_BYTES = 1 << 20  # less is not worth a line
+_LEAST_ELEMENTS = 16  # of a vmap
+_GROUPS = (4, 16, 64)
+
+
+class JaxRemedies:
+    def __init__(self, session):
+        self._session = session
+        self._wanted = session.options.get("changes") or {}
+        self._given: dict[
+            int, tuple
+        ] = {}  # by the id of what is followed: it, the function and the place it was given at
+        self._vmaps: dict[str, tuple[str, int]] = {}  # by the program's line: the function, how many elements
+        self._scans: dict[str, str] = {}  # by the program's line: the body's name
+        self._has_gradients = False
+        self.applied: dict[str, str] = {}
+
+    # --- donation
+
+    def donated(self, name: str, jaxpr, donated: tuple) -> tuple:
+        """With what is asked for in this run."""
+        function, _, names = str(self._wanted.get("donate") or "").partition(":")
+        if function != name or not names:
+            return donated
+        roots = _roots(jaxpr)
+        if len(roots) != len(donated):
+            return donated
+        self.applied["donate"] = f"{names} of {name}"
+        return tuple(given or root in names.split(",") for given, root in zip(donated, roots))
+
+    def executed(self, known, bases) -> None:
+        """What was given to a function before, and is used again now, has to stay."""
+        arrays, seen = self._session.arrays, set()
+        for at, base in enumerate(bases):
+            followed = arrays.of(base)
+            if followed is None:
+                continue
+            self._used(id(followed))
+            if id(followed) in seen:
+                known.kept.update(other for other, each in enumerate(bases) if each is base)
+            seen.add(id(followed))
+        if known.is_of_program:
+            for at, base in enumerate(bases):
+                if at not in known.kept and (followed := arrays.of(base)) is not None:
+                    self._given[id(followed)] = followed, known, at
+
+    def read(self, array) -> None:
+        if (followed := self._session.arrays.of(array)) is not None:
+            self._used(id(followed))
+
+    def _used(self, key: int) -> None:
+        if (given := self._given.pop(key, None)) is not None:
+            given[1].kept.add(given[2])
+
+    def _donations(self, functions):
+        sizes = self._session.executions.size_of
+        for known in functions:
+            roots = _roots(known.jaxpr)
+            if known.calls < 2 or not known.is_of_program or any(known.donated) or len(roots) != len(known.donated):
+                continue
+            left = [(_kind(aval), sizes(aval)) for aval in known.out_avals]
+            names, gained = [], 0
+            for root in dict.fromkeys(roots):
+                places = [at for at, each in enumerate(roots) if each == root]
+                if not root or any(at in known.kept for at in places):
+                    continue
+                matched = 0
+                for at in places:
+                    result = next((one for one in left if one[0] == _kind(known.jaxpr.in_avals[at])), None)
+                    if result is not None:
+                        left.remove(result)
+                        matched += result[1]
+                if matched:
+                    names.append(root)
+                    gained += matched
+            if gained >= _LEAST_BYTES:
+                yield known, names
+
+    # --- vmap
+
+    def install(self) -> None:
+        import jax
+
+        before = jax.vmap
+
+        @functools.wraps(before)
+        def vmap(fun, *arguments, **named):
+            mapped = before(fun, *arguments, **named)
+            line = _line_of_program()
+            if not line or arguments or named:
+                return mapped
+            group = int(self._wanted.get("map") or 0)
+            name = getattr(fun, "__name__", "f").strip("<>")
+
+            @functools.wraps(mapped)
+            def faultline(*args, **kwargs):
+                count = max((leaf.shape[0] for leaf in jax.tree.leaves(args) if getattr(leaf, "ndim", 0)), default=0)
+                self._vmaps[line] = name, max(count, self._vmaps.get(line, ("", 0))[1])
+                if not group or kwargs or count <= group:
+                    return mapped(*args, **kwargs)
+                self.applied["map"] = f"{group} of {count} at a time"
+                return jax.lax.map(lambda one: fun(*one), args, batch_size=group)
+
+            return faultline
+
+        jax.vmap = vmap
+        self._install_scan(jax)
+
+    def _install_scan(self, jax) -> None:
+        """Bodies of scans, whose values a gradient keeps for every round."""
+        scan = jax.lax.scan
+
+        @functools.wraps(scan)
+        def scanned(f, *arguments, **named):
+            if (line := _line_of_program()) and self._has_gradients:
+                self._scans.setdefault(line, getattr(f, "__name__", "f").strip("<>"))
+                if self._wanted.get("remat"):
+                    self.applied["remat"] = "bodies of scans"
+                    f = jax.checkpoint(f)
+            return scan(f, *arguments, **named)
+
+        def noted(before):
+            @functools.wraps(before)
+            def gradient(*arguments, **named):
+                self._has_gradients |= bool(_line_of_program())
+                return before(*arguments, **named)
+
+            return gradient
+
+        jax.lax.scan = scanned
+        for name in ("grad", "value_and_grad", "vjp"):
+            setattr(jax, name, noted(getattr(jax, name)))
+
+    def offers(self, functions) -> list[dict]:
+        found = []
+        for known, names in self._donations(functions):
+            words = ", ".join(names)
+            quoted = ", ".join(repr(name) for name in names) + ("," if len(names) == 1 else "")
+            found.append(
+                _offer(
+                    "donate",
+                    f"{known.name}:{','.join(names)}",
+                    f"donating {words} to {known.name}",
+                    f"Let the results of {known.name} take the place of {words}, which nothing used afterwards: donate_argnames=({quoted}) in its jax.jit",
+                    1,
+                    0.6,
+                )
+            )
+        for line, (name, count) in self._vmaps.items():
+            for part in _GROUPS:
+                if count >= _LEAST_ELEMENTS and count // part >= 1:
+                    found.append(
+                        _offer(
+                            "map",
+                            str(count // part),
+                            f"{name} in groups of {count // part}",
+                            f"Go through the {count} elements of jax.vmap({name}) ({line}) in groups: jax.lax.map(lambda one: {name}(*one), arguments, batch_size={count // part})",
+                            2,
+                            1 / part,
+                        )
+                    )
+        if self._scans:
+            line, name = next(iter(self._scans.items()))
+            found.append(
+                _offer(
+                    "remat",
+                    "true",
+                    "computing the bodies of scans again",
+                    f"Compute the bodies of scans again for the gradient instead of keeping their values: jax.lax.scan(jax.checkpoint({name}), …) ({line})",
+                    2,
+                    0.6,
+                )
+            )
+        return found
+
+
+def _offer(name: str, value: str, label: str, what: str, cost: int, running: float) -> dict:
+    return {
+        "name": name,
+        "value": value,
+        "label": label,
+        "what": what,
+        "cost": cost,
+        "keeps": {"running": running},
+        "dose": 1.0,
+        "edits": [],
+        "excludes": [],
+        "wants": "",
+        "compute": 0,
+    }
+
+
+def _kind(aval) -> tuple:
+    return getattr(aval, "shape", None), str(getattr(aval, "dtype", ""))
+
+
+def _roots(jaxpr) -> list[str]:
+    """For each argument the name of the Python argument that it is a part of: params of params['w'][0]."""
+    names = getattr(getattr(jaxpr, "debug_info", None), "arg_names", None) or ()
+    return [(re.match(r"\w+", str(name or "")) or [""])[0] for name in names]
+
+
+def _line_of_program() -> str:
+    frame = sys._getframe(1)
+    while frame is not None and is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or is_library(frame.f_code.co_filename):
+        return ""
+    return f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
