@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def plan(
                 if verb.poll() is None:
                     verb.terminate()
                 verb.wait()
-        problem = Path(told).read_text(encoding="utf-8", errors="replace")
+        problem = _with_arguments(Path(told).read_text(encoding="utf-8", errors="replace"))
         report = Path(folder, "run", "report.json")
         if not report.is_file():
             raise ValueError(
@@ -116,6 +117,17 @@ def plan(
             verdict.get("verdict")
         )
         return Plan(fits, card.get("name", ""), card.get("capacity", 0), verdict.get("needed", 0), content, problem)
+
+
+def _with_arguments(text: str) -> str:
+    """Where the text names an option of the command, that is an argument here."""
+    for option, argument in (
+        ("--real", "real=True"),
+        ("--vary NAME", "vary=NAME"),
+        ("--steps 0 --seconds 0", "steps=0, seconds=0"),
+    ):
+        text = text.replace(option, argument)
+    return text
 
 
 def _words_for(function) -> list[str]:
@@ -154,7 +166,9 @@ def _begin_child(connection: socket.socket, function, children: dict[int, socket
     connection.settimeout(None)
     if not plan_path:
         return connection.close()
-    child = os.fork()
+    with warnings.catch_warnings():  # JAX warns of every fork; this child computes nothing that the parent has begun
+        warnings.simplefilter("ignore", RuntimeWarning)
+        child = os.fork()
     if child == 0:
         _become_dry_run(plan_path, function, connection)
     children[child] = connection

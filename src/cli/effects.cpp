@@ -15,7 +15,11 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostNames = 200;
 
 // Python's own caches are written by every program that imports something.
-bool is_cache(const std::string& path) { return path.find("/__pycache__") != std::string::npos; }
+bool is_cache(const std::string& path) {
+  // the last: what tf.function makes of a function, for Python to read
+  return path.find("/__pycache__") != std::string::npos ||
+         path.find("/__autograph_generated_file") != std::string::npos;
+}
 
 std::vector<std::string> from_here(std::vector<std::string> names) {
   std::error_code problem;
