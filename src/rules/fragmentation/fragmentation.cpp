@@ -100,12 +100,16 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     }
     // what the program got over is no error, whatever ended it later
     const StatedError& stated = subject.statements().error;
+    // a pool that has taken more than it may take is not as its map says
+    const bool contradicts = shortage && shortage->pool && shortage->pool->limit && shortage->reserved &&
+                             surely_less(*shortage->pool->limit, *shortage->reserved);
     const bool got_over = stated.lives_on || (!stated.ended_by.empty() && !stated.ended_while_handled);
-    Finding finding = finding_at(facts, "memory/fragmentation",
-                                 broke_it && !got_over                   ? Severity::kError
-                                 : !broke_it && (harmless || too_little) ? Severity::kNote
-                                                                         : Severity::kWarning,
-                                 Confidence::kProved, usage.device, pins.front().stack);
+    Finding finding =
+        finding_at(facts, "memory/fragmentation",
+                   broke_it && !got_over                   ? Severity::kError
+                   : !broke_it && (harmless || too_little) ? Severity::kNote
+                                                           : Severity::kWarning,
+                   contradicts ? Confidence::kHint : Confidence::kProved, usage.device, pins.front().stack);
     finding.bytes = space.pinned_free_bytes;
     finding.message =
         format_bytes(space.pinned_free_bytes) + " of " + format_bytes(space.reserved_bytes) + " reserved " +

@@ -289,6 +289,18 @@ TEST(PoolKinds, WhatTheRuntimeSawAsItBeganIsUsed) {
   EXPECT_TRUE(holds(all_words(told_of(copy)), "TF_FORCE_GPU_ALLOW_GROWTH=true"));
 }
 
+// A map whose totals cannot be true proves nothing.
+TEST(PoolKinds, OfTotalsThatContradictEachOtherNothingIsProved) {
+  for (const char* limit : {"memory_limit_: 1024 ", "memory_limit_: 1073741824 "}) {
+    std::string map = map_of("GPU_0_bfc");
+    const std::string stated = "memory_limit_: 1073741824 ";
+    map.replace(map.find(stated), stated.size(), limit);
+    const bool contradicts = stated != limit;
+    for (const Finding& finding : findings_of(map + raised("104857600", "GPU:0", "GPU_0_bfc")))
+      EXPECT_EQ(finding.confidence, contradicts ? Confidence::kHint : Confidence::kProved) << finding.message;
+  }
+}
+
 // What the program got over is a warning, in every rule that tells of it; what ended it is an error.
 TEST(PoolKinds, PiecesThatWereSurvivedAreNoError) {
   const std::string other =
