@@ -51,5 +51,26 @@ TEST(Changes, ASettingThatSavesIsFoundByReplay) {
   EXPECT_TRUE(plan.changes.front().fits);
 }
 
+// JAX refuses both names at once.
+TEST(Changes, TheShareOfJaxsPoolIsAdvisedByTheNameThatIsSet) {
+  for (const auto& [set, advised] : {std::pair("", "XLA_CLIENT_MEM_FRACTION="),
+                                     std::pair("property dry-run.share_setting = XLA_PYTHON_CLIENT_MEM_FRACTION\n",
+                                               "XLA_PYTHON_CLIENT_MEM_FRACTION=")}) {
+    const Trace trace =
+        traced(std::string("source dry-run\nproperty bfc.framework = jax\nproperty bfc.GPU_0_bfc.limit = 4294967296\n"
+                           "property bfc.GPU_0_bfc.growth = false\nproperty dry-run.pool_share = 0.5\n") +
+               set +
+               "device 0 capacity=8GiB\nheap driver kind=driver\nheap GPU_0_bfc kind=bfc below=driver\n"
+               "alloc #r 4GiB driver\nalloc #a 3GiB GPU_0_bfc at train.py:1 main\n");
+    const Needs needs = needs_of(trace, true);
+    Plan plan = too_large();
+    plan.needed_bytes = needs.needed_bytes();
+    add_settings(trace, needs, plan);
+    ASSERT_EQ(plan.changes.size(), 1u);
+    EXPECT_NE(plan.changes.front().what.find(std::string("Set ") + advised), std::string::npos)
+        << plan.changes.front().what;
+  }
+}
+
 }  // namespace
 }  // namespace faultline
