@@ -148,6 +148,22 @@ TEST(OtherPools, WordsOfALogDoNotRunInAShell) {
             std::string::npos);
 }
 
+TEST(OtherPools, UnifiedMemoryThatWasRefusedBeforeIsTold) {
+  const std::string raised =
+      "RuntimeError: Resource exhausted: Out of memory while trying to allocate 12582912 bytes.\n";
+  const auto refused = [](const char* kind) {
+    return std::string(
+               "2021-10-15 15:01:46.0: E external/org_tensorflow/tensorflow/stream_executor/cuda/"
+               "cuda_driver.cc:764] failed to alloc 2466545664 bytes") +
+           kind + "; result: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n";
+  };
+  const std::string words = told_words(told_of(refused(" unified memory") + raised));
+  EXPECT_NE(words.find("refused 2.30 GiB of it before"), std::string::npos) << words;
+  EXPECT_EQ(words.find("So small a request"), std::string::npos) << words;
+  EXPECT_EQ(told_words(told_of(refused(" on host") + raised)).find("The pool takes unified memory"), std::string::npos);
+  EXPECT_EQ(told_words(told_of(raised)).find("unified memory"), std::string::npos);
+}
+
 TEST(OtherPools, ATpusLargestAllocationGivesTheLine) {
   const Finding finding = told_of(
       "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 17.36G of "

@@ -352,6 +352,17 @@ void judge_jax(Case& subject, Finding& finding) {
   if (failure) tell_pool(subject, *failure, finding);
   if (!failure) tell_start(stated, finding);
   add_other_maps(subject, failure.has_value(), finding);
+  constexpr std::string_view kUnified = "unified memory ";
+  const bool is_unified = stated.status.starts_with(kUnified);
+  if (is_unified) {
+    finding.message +=
+        " The pool takes unified memory, which lies in the GPU's and the host's memory together, and the "
+        "driver had refused " +
+        stated.status.substr(kUnified.size()) + " of it before, so both together did not suffice.";
+    add_try(finding,
+            "See what RAM there is beside the GPU's memory (free -h, and a container's own limit): unified memory "
+            "(TF_FORCE_UNIFIED_MEMORY=1 with a fraction above 1) spills into it.");
+  }
   if (stated.status == "autotuner") {
     finding.message +=
         " XLA's autotuner asked for it, which tries kernels on copies of their operands while a program is compiled.";
@@ -380,7 +391,7 @@ void judge_jax(Case& subject, Finding& finding) {
   // What is missing is small beside any GPU's memory: what was held before it is the matter, not this program.
   const bool is_small = stated.requested && stated.requested->max <= kSmallRequest &&
                         (!stated.executable_total || stated.executable_total->max <= 4 * kSmallRequest);
-  if (is_small && finding.cause.empty()) {
+  if (is_small && finding.cause.empty() && !is_unified) {
     finding.message +=
         " So small a request fails only where the pool was full, or in pieces, and could not grow: what is held beside "
         "it, by this program or by another, is the matter.";

@@ -82,7 +82,7 @@ void add_job(std::string_view text, Trace& trace) {
 // What the runtime said of the device as it began: "Total memory: 11.90GiB" above "Free memory: 381.44MiB", "Created device …/device:GPU:0 with 381 MB memory".
 void add_start(std::string_view text, std::size_t at, ErrorMessage& message) {
   constexpr std::string_view kFree = "Free memory: ", kTotal = "Total memory: ", kCreated = "Created device ",
-                             kGpu = "device:GPU:", kWith = " with ", kUnit = " MB memory";
+                             kGpu = "device:GPU:", kWith = " with ", kMemory = " MB memory";
   constexpr int kMostDevices = 64;
   const std::string_view before = text.substr(0, at);
   if (const std::size_t free = find_last(before, kFree); free != std::string_view::npos) {
@@ -107,11 +107,23 @@ void add_start(std::string_view text, std::size_t at, ErrorMessage& message) {
     const auto device = number_after(line, kGpu);
     const std::size_t with = line.find(kWith);
     const auto mib = with == std::string_view::npos ? std::nullopt : number_at(line, with + kWith.size());
-    if (!mib || !device || line.find(kUnit) == std::string_view::npos || *mib > (std::uint64_t{1} << 32)) continue;
+    if (!mib || !device || line.find(kMemory) == std::string_view::npos || *mib > (std::uint64_t{1} << 32)) continue;
     if (message.device && *message.device != *device) continue;
     message.numbers["start_pool"] = {*mib * kMiB, (*mib + 1) * kMiB};
     return;
   }
+}
+
+// "failed to alloc 2466545664 bytes unified memory; result: CUDA_ERROR_OUT_OF_MEMORY", before the pool gave up: the last one's bytes.
+void add_unified(std::string_view text, std::size_t at, ErrorMessage& message) {
+  constexpr std::string_view kFailed = "failed to alloc ", kUnified = " bytes unified memory; result: ";
+  const std::size_t from = at > kLookBackBytes ? at - kLookBackBytes : 0;
+  const std::string_view before = text.substr(from, at - from);
+  const std::size_t unified = find_last(before, kUnified);
+  const std::size_t failed = unified == std::string_view::npos ? unified : before.substr(0, unified).rfind(kFailed);
+  if (failed == std::string_view::npos || unified - failed > kFailed.size() + 20) return;
+  if (const auto bytes = number_at(before, failed + kFailed.size()))
+    message.words.try_emplace("status", "unified memory " + format_bytes(*bytes));
 }
 
 }  // namespace
@@ -122,7 +134,10 @@ void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, 
     add_tensor(seen, message);
     add_operation(text, line_begin(text, chosen.begin, kLongestLine), message);
   }
-  if (is_of_pool(message) && message.kind == "out-of-memory") add_start(text, chosen.begin, message);
+  if (is_of_pool(message) && message.kind == "out-of-memory") {
+    add_start(text, chosen.begin, message);
+    add_unified(text, chosen.begin, message);
+  }
   const std::string& kind = message.kind;
   if ((kind.ends_with("-init") || kind == "cudnn-internal") && seen.first_weak &&
       seen.first_weak->begin < chosen.begin && seen.first_weak->message.framework != "pytorch" &&
