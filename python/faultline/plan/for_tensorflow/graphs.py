@@ -44,6 +44,7 @@ class Walk:
         self.unknown: list[str] = []
         self.kept_in_loops: list[str] = []  # lists that loops fill, of a length that is not known
         self.work = 0
+        self.runs_here = True  # all its operations can be computed on the CPU
         self.assigned: dict[int, object] = {}  # variables of the caller's that it assigns to
         self.iterators: list[tuple] = []  # of the caller's that it takes from, and the operations
 
@@ -93,6 +94,8 @@ class Walk:
                 else:
                     self._taken[id(out)] = self._take(size, out, operation)
                 self.work += self._work(operation, out)
+        if kind not in _CALLS and kind not in _NO_RESULT and not left_out.runs_here(kind):
+            self.runs_here = False
         if left_out.changes(kind):
             resource = self._given.get(id(operation.inputs[0]))
             if kind in left_out.ITERATES:
@@ -173,6 +176,7 @@ class Walk:
             walk.run(inner.get_operations(), [])
             self.work += rounds * walk.work
             self.unknown += walk.unknown
+            self.runs_here &= walk.runs_here
             self.kept_in_loops += walk.kept_in_loops
             self.assigned.update(walk.assigned)
             self.iterators += walk.iterators
@@ -273,7 +277,8 @@ def install(session) -> None:
         except Exception as problem:
             session.trouble(problem, "a traced function")
             return session.eager.unwatched(call, self, *args)
-        told = None if session.all_real or walk.work <= _MOST_WORK else left_out.results_told(outputs)
+        is_small = session.all_real or walk.work <= _MOST_WORK
+        told = None if is_small and walk.runs_here else left_out.results_told(outputs)
         if told is None:
             results = session.eager.unwatched(call, self, *args)
         else:

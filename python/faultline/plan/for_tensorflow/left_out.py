@@ -5,6 +5,8 @@ Else the program, which is in order, would fail at a variable without a value, o
 
 from __future__ import annotations
 
+import functools
+
 from ...common import tensorflow_shapes as shapes
 from ...common.holdings import zeros
 from ...common.stacks import user_line
@@ -18,6 +20,14 @@ def changes(kind: str) -> bool:
     return (
         kind in _ASSIGNS or kind in ITERATES or kind.startswith(("ResourceApply", "ResourceSparse", "ResourceScatter"))
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def runs_here(kind: str) -> bool:
+    """Operations that only a GPU has (CudnnRNNV3) cannot be computed on the CPU."""
+    from tensorflow.python.framework import kernels
+
+    return bool(kernels.get_registered_kernels_for_op(kind).kernel)
 
 
 def results_told(outputs) -> list | None:

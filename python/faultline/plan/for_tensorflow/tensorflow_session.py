@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import weakref
 
 from ...common.holdings import Holdings
@@ -11,6 +12,11 @@ from .. import stand_in_reads
 from ..pool_session import PoolSession
 
 _SETTINGS = ("TF_FORCE_GPU_ALLOW_GROWTH", "TF_ENABLE_GPU_GARBAGE_COLLECTION", "TF_DEVICE_MIN_SYS_MEMORY_IN_MB")
+# What the CPU says of operations that a GPU has.
+_ONLY_ON_GPU = re.compile(
+    r"No OpKernel was registered|no registered kernels|only supports (?:the )?NHWC|CPU .* NCHW|not supported on CPU",
+    re.I,
+)
 _METHODS = ("numpy", "__bool__", "__float__", "__int__", "__index__", "__array__")
 
 
@@ -70,6 +76,8 @@ class TensorFlowSession(PoolSession):
         from tensorflow.python.framework import errors_impl
 
         super().note_death(problem, trace)
+        if isinstance(problem, errors_impl.OpError) and _ONLY_ON_GPU.search(str(problem)):
+            self.left_out_line = self.left_out_line or f"{self.problem['file']}:{self.problem['line']}"
         if self.left_out_line and isinstance(problem, errors_impl.OpError) and not self.died_of_memory:
             self.decided_by_stand_in = True
             self.notes.stand_in_read = self.notes.stand_in_read or self.left_out_line
