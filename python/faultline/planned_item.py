@@ -252,6 +252,11 @@ def _as_told(item, problem: BaseException) -> dict:
         return {"outcome": "skip", "reason": str(problem.msg or "")}
     if type(problem).__module__.startswith("faultline.") or isinstance(problem, SystemExit) and _is_stopped():
         return {"outcome": "not judged"}  # the plan has its reason
+    from .plan.unplannable import Unplannable, of_lost_threads
+
+    if lost := of_lost_threads(problem):
+        Unplannable(lost)
+        return {"outcome": "not judged"}
     if isinstance(problem, pytest.xfail.Exception):
         return {"outcome": "xfail", "reason": str(problem.msg or "")}
     exception = None

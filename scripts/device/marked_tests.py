@@ -80,7 +80,8 @@ EXPECTED = {
     "test_over": ("failed", "over its budget of 1.00 GiB"),
     "test_fails_only_for_real": ("failed", ""),
     "test_leaks": ("failed", "more after each of 10 runs"),
-    "test_does_not_leak": ("passed", ""),
+    # a backward pass was run for real by then
+    "test_does_not_leak": ("failed", "could not be judged"),
     "test_without_a_mark": ("passed", ""),
     "test_after_cuda_has_begun": ("passed", ""),
     "test_with_what_another_test_made_for_real": (None, ""),

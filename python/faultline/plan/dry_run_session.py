@@ -202,7 +202,7 @@ class DryRunSession:
     def note_death(self, problem: BaseException, trace) -> None:
         """The exception that ended the program, with its line."""
         from . import places
-        from .dispatch_mode import Unplannable
+        from .unplannable import Unplannable, of_lost_threads
 
         if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
             return
@@ -220,6 +220,8 @@ class DryRunSession:
             )
         if (missing := _missing_cuda(problem)) is not None:
             Unplannable(missing)
+        if lost := of_lost_threads(problem):
+            Unplannable(lost)
         self.problem = {
             "type": type(problem).__name__,
             "message": _first_sentence(str(problem)),

@@ -208,6 +208,12 @@ def test_that_keeps_a_few(layer):
     del BOUNDED[:-3]
 
 
+@pytest.mark.gpu_memory("1GiB")
+def test_behind_a_real_backward(layer):  # as PyTorch says it in a copy of a process whose backward ran on a GPU
+    layer(torch.randn(256, 4096, device="cuda"))
+    raise RuntimeError("Unable to handle autograd's threading in combination with fork-based multiprocessing.")
+
+
 def test_of_no_mark():
     assert not torch.cuda.is_available() and torch.save.__module__ == "torch.serialization"
     assert not KEPT and not BOUNDED
@@ -237,6 +243,10 @@ OUTCOMES = {
     "test_whose_fixtures_others_had": (FAIL, ["over its budget"]),
     "test_that_leaks": (FAIL, ["more after each of 10 runs", "test_marked.py:{kept}"]),
     "test_that_keeps_a_few": (PASS, []),
+    "test_behind_a_real_backward": (
+        FAIL,
+        ["could not be judged: ", "PyTorch ran a backward pass for real in this process"],
+    ),
     "test_of_no_mark": (PASS, []),
 }
 LINES = {
