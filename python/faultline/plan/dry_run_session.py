@@ -115,6 +115,7 @@ class DryRunSession:
         torch_hooks.install(self)
         self.beyond.install()
         self.progress.on_model = self.remedies.model_found
+        self.progress.on_call = self.remedies.seen.model_called
         self.progress.on_step = self._after_step
         if not self.options.get("changes") and not self.options.get("vary"):
             self.progress.on_round = self.holders.came_round

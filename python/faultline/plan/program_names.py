@@ -6,6 +6,7 @@ Looked up when an operation has failed and when a model first runs, never for ea
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import itertools
 import linecache
@@ -119,13 +120,19 @@ def names_of(operands, paths) -> list[tuple[str, str]]:
 
 def _called_as(frame) -> str:
     """What the call that the frame is in calls: netG of self.netG(z). The source tells it (from Python 3.11 on), so that no variable is touched."""
-    positions = getattr(frame.f_code, "co_positions", None)
+    linecache.getline(frame.f_code.co_filename, 1, frame.f_globals)  # knows it from then on
+    return _called_in(frame.f_code, frame.f_lasti)
+
+
+@functools.lru_cache(maxsize=4096)
+def _called_in(code, at: int) -> str:
+    positions = getattr(code, "co_positions", None)
     if positions is None:
         return ""
-    first, last, begin, end = next(itertools.islice(positions(), frame.f_lasti // 2, None), (None,) * 4)
+    first, last, begin, end = next(itertools.islice(positions(), at // 2, None), (None,) * 4)
     if first is None or first != last or begin is None or end is None:
         return ""
-    line = linecache.getline(frame.f_code.co_filename, first, frame.f_globals).encode()[begin:end]
+    line = linecache.getline(code.co_filename, first).encode()[begin:end]
     try:
         call = ast.parse(line.decode(errors="replace").strip(), mode="eval").body
     except (SyntaxError, ValueError):

@@ -58,6 +58,7 @@ class Progress:
         self.calls = None  # told of the calls of models, and to which of them a backward pass comes
         self.on_model = None  # told of each model before it first runs
         self.before_first_backward = None
+        self.on_call = None  # told of each call of a module that is inside no other
         self.on_step = None  # told after each optimizer step
         self.before_step = self.on_backward = None  # told of the step before it is counted, and of each pass
         self._pins: dict[int, object] = {}
@@ -75,6 +76,8 @@ class Progress:
                 self.on_model(model)
         if not running.open:
             self.model_calls += 1
+            if self.on_call is not None:
+                self.on_call(module)
         if not running.open and not self._backwards:
             self.phases.model_runs(module)
             if self.on_round is not None:

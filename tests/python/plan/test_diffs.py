@@ -126,6 +126,42 @@ def test_imports_that_new_lines_need_are_in_the_diff(dry_run):
     assert all("import torch" not in e["new"] for o in ran.summary["offers"] for e in o["edits"])  # it has that already
 
 
+CALLS = {
+    "in training and in an evaluation": (
+        "with torch.no_grad():\n    for i in range(2):\n        kept = model(tokens)\nloss = model(tokens).square().mean()\nloss.backward()\noptimizer.step()\n",
+        2,
+    ),
+    "one of them of another form": (
+        "for out in [model(tokens) for _ in range(2)]:\n    pass\nmodel(tokens).sum().backward()\noptimizer.step()\n",
+        0,
+    ),
+    "two in a line": ("(model(tokens) + model(tokens)).sum().backward()\noptimizer.step()\n", 0),
+}
+
+
+@pytest.mark.parametrize("calls, shown", CALLS.values(), ids=CALLS)
+def test_autocast_is_shown_around_every_call_or_not_at_all(dry_run, tmp_path_factory, binary, calls, shown):
+    from dry import dry_run as run
+
+    program = (
+        TRANSFORMER + MAKE + 'tokens = torch.zeros(batch_size, seq_len, dtype=torch.long, device="cuda")\n' + calls
+    )
+    ran = dry_run(program)
+    assert ran.status == 0, ran.err
+    (autocast,) = offers(ran, "autocast")
+    assert len(autocast["edits"]) == shown
+    if shown:
+        text = edited(program, autocast["edits"])
+        again = run(binary, tmp_path_factory.mktemp("again"), text)
+        tried = run(binary, tmp_path_factory.mktemp("tried"), program, changes={"autocast": autocast["value"]})
+        assert (again.status, tried.status) == (0, 0), again.err + tried.err
+        # the result has a name now, and stays a little longer
+        assert (
+            tried.summary["peak_allocated"] <= again.summary["peak_allocated"] < tried.summary["peak_allocated"] * 1.05
+        )
+        assert again.summary["peak_allocated"] < ran.summary["peak_allocated"]
+
+
 WORK = """
 import work
 grads, steps = work.grads, work.steps

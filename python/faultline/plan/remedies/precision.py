@@ -27,11 +27,7 @@ class Autocast(Remedy):
             f'Call the model under torch.autocast("cuda", dtype=torch.{half}) (the model only, the loss outside{caution})',
             40,
             {"running": 0.6},
-            edits=Statement(self.seen.model().place).call_wrapped(
-                f'with torch.autocast("cuda", dtype=torch.{half}):', self.seen.model().called
-            )
-            if self.seen.models
-            else [],
+            edits=self.seen.calls_wrapped(f'with torch.autocast("cuda", dtype=torch.{half}):'),
             excludes=("half",),
             compute=8 if half == "bfloat16" else 0,
         )

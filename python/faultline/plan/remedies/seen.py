@@ -10,6 +10,9 @@ import torch
 from ...common.stacks import user_line
 from ..program_names import called_as
 from .accumulating import lengths_at
+from .edits import Edit, Statement
+
+_MOST_PLACES, _MOST_EDITS = 64, 6
 
 
 class Optimizer:
@@ -53,6 +56,7 @@ class Seen:
         self.optimizers: list[Optimizer] = []
         self.models: list[Model] = []
         self.modules: weakref.WeakSet = weakref.WeakSet()
+        self.called_at: dict[tuple[str, str], None] = {}  # lines that call models, and what they call there
         self.moved: dict[int, str] = {}  # where a model was put onto the GPU
         self.lasting: dict[str, int] = {}
         self.numbers: list[dict] = []  # of the source, see numbers.py
@@ -84,6 +88,17 @@ class Seen:
                 self.lasting["parameters"] = bytes_of(p for one in self.roots() for p in one.parameters())
         if torch.is_grad_enabled():
             self.uses.add("graph")
+
+    def model_called(self, module) -> None:
+        if not isinstance(module, torch.nn.modules.loss._Loss) and len(self.called_at) < _MOST_PLACES:
+            self.called_at.setdefault((user_line(), called_as()))
+
+    def calls_wrapped(self, header: str) -> list[Edit]:
+        """Every call of a model in a block of its own; none of them where one cannot be shown."""
+        edits = [Statement(place).call_wrapped(header, called) for place, called in self.called_at]
+        whole = len(edits) <= _MOST_EDITS and all(edits)
+        edits = [edit for some in edits for edit in some]
+        return edits if whole and len({(edit.file, edit.line) for edit in edits}) == len(edits) else []
 
     def _watch_modules(self) -> None:
         module, seen = torch.nn.Module, self
