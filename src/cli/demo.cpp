@@ -112,7 +112,11 @@ int demo(const DemoOptions& options) {
   Result<std::string> folder = demo_folder(options.folder);
   if (!folder) return fail(folder.error().message());
   const std::string python = find_python();
-  const auto program = [&](const char* name) { return (parts / name).string(); };
+  // beside the page: in the package they would be the package's, and not the reader's
+  const auto program = [&](const char* name) {
+    const fs::path copy = fs::path(*folder) / name;
+    return fs::copy_file(parts / name, copy, problem) ? copy.string() : (parts / name).string();
+  };
   Show show;
   show.part("A training step of a small GPT that ran out of memory on an H200, explained from its recording:",
             {"explain", oom});
