@@ -9,6 +9,7 @@
 #include "base/safe_text.h"
 #include "base/units.h"
 #include "facts/kernel_name.h"
+#include "trace/look_mark.h"
 
 namespace faultline::view {
 namespace {
@@ -109,17 +110,30 @@ void add_calls(const Facts& facts, std::uint16_t device, std::size_t most, Scene
   }
 }
 
+// A dry run's marks: a phase goes on until the next, all others are moments that are told elsewhere.
+constexpr std::string_view kPhase = "phase ";
+bool is_moment(std::string_view name) { return name == kLookMark || name.starts_with("turn of optimizer "); }
+
 // OpBegin and OpEnd of one thread nest. What was left open ends with the recording.
 void add_spans(const Facts& facts, std::size_t most, SceneTables& tables, Scene& scene) {
   const Trace& trace = facts.trace;
   std::map<std::uint16_t, std::vector<Span>> open;
   std::vector<Span> spans;
+  Span phase;  // that is open
   const auto last = static_cast<std::uint32_t>(trace.events.size());
   for (std::uint32_t at = scene.columns.first; at < last; ++at) {
     const Event& event = trace.events[at];
-    if (event.kind == EventKind::kOpBegin) {
+    const bool begins = event.kind == EventKind::kOpBegin;
+    const std::string_view name = begins ? trace.strings.at(StringId(event.extra)) : std::string_view();
+    if (begins && (name.starts_with(kPhase) || is_moment(name))) {
+      if (!is_moment(name)) {
+        if (phase.end != 0) spans.push_back({phase.begin, at, 0, phase.text});
+        phase = {at, last, 0, event.extra};
+      }
+      if (at + 1 < last && trace.events[at + 1].kind == EventKind::kOpEnd) ++at;  // the mark's own
+    } else if (begins) {
       std::vector<Span>& inside = open[event.thread.value];
-      inside.push_back({at, last, static_cast<std::uint32_t>(inside.size()), event.extra});
+      inside.push_back({at, last, static_cast<std::uint32_t>(inside.size()) + (phase.end != 0), event.extra});
     } else if (event.kind == EventKind::kOpEnd) {
       std::vector<Span>& inside = open[event.thread.value];
       if (inside.empty() || (!event.has(kFailed) && inside.back().text != event.extra)) continue;
@@ -128,6 +142,7 @@ void add_spans(const Facts& facts, std::size_t most, SceneTables& tables, Scene&
       inside.pop_back();
     }
   }
+  if (phase.end != 0) spans.push_back(phase);
   for (const auto& [thread, inside] : open) spans.insert(spans.end(), inside.begin(), inside.end());
   scene.span_count = spans.size();
   const auto longer = [](const Span& a, const Span& b) {

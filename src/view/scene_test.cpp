@@ -190,5 +190,21 @@ TEST(Scene, CallsOfStreamsAreCountedWhollyWhereOnlySomeAreKept) {
   EXPECT_EQ(counted, 3000u);
 }
 
+TEST(Scene, APhaseGoesOnUntilTheNextAndOtherMarksAreNoSpans) {
+  const Trace trace = traced(
+      "device 0\nheap torch\nop-begin \"phase building\"\nop-end \"\"\nalloc #a 1MiB\n"
+      "op-begin \"phase training\"\nop-end \"\"\nop-begin mm\nalloc #b 1MiB\nop-end mm\n"
+      "op-begin \"turn of optimizer 0\"\nop-end \"\"\nalloc #c 1MiB\n");
+  const Judgement judgement = judge(trace);
+  const Scene scene = make_scene("", judgement, 0);
+  ASSERT_EQ(scene.spans.size(), 3u);
+  EXPECT_EQ(scene.spans[0].begin, 0u);
+  EXPECT_EQ(scene.spans[0].end, 3u);
+  EXPECT_EQ(scene.spans[1].begin, 3u);
+  EXPECT_EQ(scene.spans[1].end, trace.events.size());
+  EXPECT_EQ(scene.spans[2].begin, 5u);
+  EXPECT_EQ(scene.spans[2].depth, 1u);
+}
+
 }  // namespace
 }  // namespace faultline::view
