@@ -68,8 +68,8 @@ class Report:
 
     @cached_property
     def told(self) -> str:
-        """The tool's own words."""
-        return shown_again(self.content) if self.content else ""
+        """The tool's own words, all of them: there is no --verbose to ask with."""
+        return shown_again(self.content, "--verbose") if self.content else ""
 
     @property
     def text(self) -> str:
@@ -123,7 +123,7 @@ def _html_of_plan(plan: dict) -> str:
     if capacity:
         words += f"{' of ' if words else ''}{bytes_in_words(capacity)}"
     head = f'<b style="color:{_COLOURS[tone]}">{escape(verdict.replace("-", " "))}</b>'
-    return f"{head} {escape(f'on {gpu}' if gpu else '')} {escape(words)}"
+    return f"{head}{escape(f' on {gpu}' if gpu else '')}{escape(f': {words}' if words else '')}"
 
 
 def _html_of_finding(finding: dict) -> str:
@@ -177,10 +177,10 @@ def _wrapped(text: str, begin: str) -> str:
     return textwrap.fill(text, _WIDTH, initial_indent=begin, subsequent_indent=" " * len(begin), break_long_words=False)
 
 
-def shown_again(content: dict) -> str:
+def shown_again(content: dict, *options: str) -> str:
     """A report's JSON as the terminal shows it; in few words where the program cannot be asked any more."""
     try:
-        told = _shown_by_program(content)
+        told = _shown_by_program(content, options)
     except OSError:
         told = ""
     return told or "".join(_line_of(finding) for finding in content.get("findings", ())) or "Nothing was found.\n"
@@ -192,12 +192,12 @@ def _line_of(finding: dict) -> str:
     return _wrapped(head + str(finding.get("message", "")), "") + "\n"
 
 
-def _shown_by_program(content: dict) -> str:
+def _shown_by_program(content: dict, options) -> str:
     with tempfile.TemporaryDirectory(prefix="faultline-") as folder:
         path = os.path.join(folder, "report.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(content, file)
-        return call("explain", path)[1]
+        return call("explain", path, *options)[1]
 
 
 def call(*words: str):

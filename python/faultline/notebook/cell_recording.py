@@ -88,7 +88,7 @@ class CellRecording:
             try:
                 profile = jax.profiler.device_memory_profile()
                 self._sources["jax"] = process.save(
-                    f"jax-{process.pid}-oom.prof", lambda file: file.write(profile), may_be_large=True
+                    f"jax-{process.pid}-oom-{time.time_ns() // 1000}.prof", lambda file: file.write(profile), may_be_large=True
                 )
             except Exception as trouble:
                 self._history.notes.append(f"JAX gave no profile of its memory ({type(trouble).__name__}).")

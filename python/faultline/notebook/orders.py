@@ -32,7 +32,6 @@ def _parser(verb):
         parser.add_argument("--page", metavar="FILE", help="also write the HTML page of `faultline view` there")
     elif verb == "plan":
         parser.add_argument("--gpu", metavar="GPU", help="by name or memory: T4, 24GiB")
-        parser.add_argument("--vary", metavar="WHAT")
         parser.add_argument("--steps", type=int, metavar="N")
         parser.add_argument("--seconds", type=int, default=120, metavar="N")
         parser.add_argument("--real", action="store_true")

@@ -47,7 +47,6 @@ def plan_cell(shell, cells, order, cell) -> Report:
     made = plan(
         _Cell(number, code, shell.user_ns),
         order.gpu,
-        vary=order.vary,
         real=order.real,
         steps=order.steps,
         seconds=order.seconds,
