@@ -322,9 +322,10 @@ void print_finding(Page& page, const FindingGroup& group, const FindingDetail& d
   if (const std::string_view words = explain_cause(finding.cause); !finding.cause.empty()) {
     page.row("cause", page.clean(finding.cause) + (words.empty() ? "" : ": " + std::string(words)));
   }
-  // a broken limit is about who holds the memory
+  // a broken limit is about who holds the memory, and a leak of several lines has not one
   const bool is_limit = finding.rule == "memory/over-budget" || finding.rule == "memory/grown";
-  if (!detail.plan_told || detail.every_line || is_limit)
+  const bool is_shared = finding.rule == "memory/leak" && finding.holders.size() > 1;
+  if (!detail.plan_told || detail.every_line || is_limit || is_shared)
     print_holders(page, finding.rule == "memory/grown" ? "grown" : "held by", finding.holders, detail.every_line);
   print_evidence(page, finding.evidence, detail.every_line);
   print_tries(page, finding.tries, detail);
