@@ -15,11 +15,13 @@ import sys
 
 import pytest
 
+from . import growth_of_runs
 from ._file_owner import is_library
+from .expected_failures import hear_expected
+from .growth_of_runs import GROWS, UNCLEAR, WARM_UP
 
 _MOST_OUTPUT = 20_000
 _LINES_TOLD = 5
-_WARM_UP = 2  # runs in which caches are made that stay
 
 
 class PlannedItems:
@@ -38,10 +40,10 @@ class PlannedItems:
     def pytest_runtest_makereport(self, item, call):
         outcome = yield
         planned = getattr(item, "_faultline", None)
-        if planned is not None and call.when == "call":
+        if planned is not None and call.when in planned.own_errors:
             report = outcome.get_result()
-            if planned.own_error and report.failed:
-                report.longrepr = planned.own_error
+            if report.failed:
+                report.longrepr = planned.own_errors[call.when]
         if planned is not None and call.when == "teardown":
             planned.give_back()
 
@@ -49,8 +51,11 @@ class PlannedItems:
 class _Planned:
     def __init__(self, item, limits: list):
         self.item, self.limits = item, limits
-        self.own_error = ""  # how pytest shows an error of the test itself, which was raised in the copy
+        self.own_errors: dict[
+            str, str
+        ] = {}  # "call", "teardown": how pytest shows an error that was raised in the copy
         self._is_set_up = False
+        self._bad_end: dict | None = None  # what a fixture raised at its end, in the copy
 
     def take_over(self) -> None:
         item = self.item
@@ -65,7 +70,10 @@ class _Planned:
 
     def _tear_down(self) -> None:
         if self._is_set_up:
+            self.own_errors.pop("teardown", None)  # for real is what counts
             self.teardown()
+        elif self._bad_end is not None:
+            _raise_again(self._bad_end)
 
     def _run(self) -> None:
         for name, limit in self.limits:
@@ -99,6 +107,14 @@ class _Planned:
             self._end_as_the_test_did(told, plan, f"\nBeside that it {text}.")
             fail(text, _holders(report))
         self._end_as_the_test_did(told, plan)
+        if went_on := _went_on_after(report, told):
+            words, asked = went_on
+            self._tell(f"{_words(budget['needed'])}{on}, after an out-of-memory that the test caught")
+            fail(
+                f"{words}: what it asked for then is not in the {_words(budget['needed'])} that it needs{on}",
+                asked,
+                "asked for (pytest.raises around it says that this is meant)",
+            )
         if _uses_no_gpu(plan):
             self._tell("no GPU memory")
             self.item.warn(pytest.PytestWarning("marked gpu_memory, but it used no GPU: there was nothing to plan"))
@@ -112,29 +128,54 @@ class _Planned:
         report, told = self._planned(limit, limit["repeat"])
         plan = report["plan"]
         if plan["verdict"] == "does-not-fit":
+            self._tell(f"does not fit on {plan['gpu']['name']}, run again and again")
             fail(
-                f"run {limit['repeat']} times, the test ran out of the memory of {plan['gpu']['name']}",
+                f"run {len(told['held']) or limit['repeat']} times, the test ran out of the memory of {plan['gpu']['name']}",
                 _holders(report),
             )
         self._end_as_the_test_did(told, plan)
+        if went_on := _went_on_after(report, told):
+            asked = "; ".join(went_on[1])
+            self.item.warn(pytest.PytestWarning(f"{went_on[0]}: what it asked for then was not kept ({asked})"))
         if _uses_no_gpu(plan):
+            self._tell("no GPU memory")
             self.item.warn(pytest.PytestWarning("marked no_gpu_leak, but it used no GPU: there was nothing to plan"))
             return
         if why := _why_unsure(plan):
+            self._tell("not judged")
             fail(f"whether it leaks GPU memory could not be judged: {why}", [])
-        held = told["held"]
-        if grows([sum(lines.values()) for lines in held]):
-            each = _growth([sum(lines.values()) for lines in held])
-            self._tell(f"keeps {_words(each)} more with each run")
-            lines = {line for lines in held for line in lines}
-            kept = [(_growth(sizes), line) for line in lines if grows(sizes := [one.get(line, 0) for one in held])]
-            known = [f"{_words(size)} each, made at {line}" for size, line in sorted(kept, reverse=True) if line]
+        self._judge_growth(report, told["held"])
+
+    def _judge_growth(self, report: dict, held: list[dict[str, int]]) -> None:
+        sizes = [sum(lines.values()) for lines in held]
+        verdict, runs, rise = growth_of_runs.judged(sizes), len(held), growth_of_runs.last_rise(sizes)
+        if verdict == UNCLEAR:
+            self._tell("not judged")
+            more = _words(max(sizes) - sizes[WARM_UP - 1])
             fail(
-                f"keeps GPU memory: {_words(each)} more after each of {len(held)} runs of the test",
-                known or _holders(report, at_least=len(held) - _WARM_UP),
-                "kept" if known else "lines with as many tensors at the peak",
+                f"whether it leaks GPU memory could not be judged: after {runs} runs up to {more} more were held than after run {WARM_UP}, "
+                f"the last of it since run {rise}, and not with any regularity; a larger repeat= in the mark may tell",
+                [],
             )
-        self._tell(f"{_words(sum(held[-1].values()) if held else 0)} held after {limit['repeat']} runs, no growth")
+        if verdict == GROWS:
+            with_each = growth_of_runs.grows_with_each(sizes)
+            divisor, each = (runs - WARM_UP, " each") if with_each else (1, "")
+            more = _words(growth_of_runs.growth(sizes) // divisor)
+            self._tell(f"keeps {more} more with each run" if with_each else f"keeps {more} more after {runs} runs")
+            of_lines = {line: [one.get(line, 0) for one in held] for lines in held for line in lines}
+            kept = [(growth_of_runs.growth(of), line) for line, of in of_lines.items() if _is_kept(of)]
+            known = [
+                f"{_words(size // divisor)}{each}, made at {line}" for size, line in sorted(kept, reverse=True) if line
+            ]
+            fail(
+                f"keeps GPU memory: {more} more after each of {runs} runs of the test"
+                if with_each
+                else f"keeps GPU memory: {more} more after {runs} runs of the test than after run {WARM_UP}",
+                known or _holders(report, at_least=runs - WARM_UP if with_each else 2),
+                "kept" if known else "lines with as many tensors at the peak" if with_each else "held at the peak",
+            )
+        since = f" since run {rise}" if rise else ""
+        self._tell(f"{_words(sizes[-1] if sizes else 0)} held after {runs} runs, no growth{since}")
 
     # --- the dry run
 
@@ -151,9 +192,12 @@ class _Planned:
                 fail(f"its GPU memory could not be planned: {problem}", [])
             shared.seek(0)
             content = shared.read()
-        told = pickle.loads(content) if content else {"outcome": "", "output": "", "held": []}
+        told = pickle.loads(content) if content else {"outcome": "", "output": "", "held": [], "expected": []}
         if told["output"]:
             self.item.add_report_section("call", "stdout", told["output"])
+        if told.get("teardown") and self._bad_end is None:
+            self._bad_end = told["teardown"]
+            self.own_errors["teardown"] = _shown(self._bad_end, plan.report["plan"])
         return plan.report, told
 
     def _end_as_the_test_did(self, told: dict, plan: dict, more: str = "") -> None:
@@ -164,17 +208,8 @@ class _Planned:
             fail("its dry run did not come to the end of the test: the process was ended in it", [])
         if told["outcome"] != "error":
             return
-        self.own_error = told["shown"] + "\n\nThis was raised in a dry run of the test by Faultline, without a GPU."
-        self.own_error += more
-        if plan.get("unplanned") and not _uses_no_gpu(plan):
-            self.own_error += f"\nNot all of the test could be planned: {_why_unsure(plan)}."
-        if plan.get("stand_in_line"):
-            self.own_error += f"\nBefore it, the test read a number that a dry run does not compute ({plan['stand_in_line']}): real=True in the mark computes it, on the CPU."
-        if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
-            self.own_error += "\nCUDA had begun in this process before: tensors that were made on the real GPU by then (in a module, by a library's fixture) cannot be used in a dry run."
-        if told["exception"] is not None:
-            raise pickle.loads(told["exception"])
-        pytest.fail(told["shown"], pytrace=False)
+        self.own_errors["call"] = _shown(told, plan, more)
+        _raise_again(told)
 
     def _tell(self, words: str) -> None:
         self.item.user_properties.append(("faultline", words))
@@ -188,25 +223,39 @@ class _Body:
         self.__name__ = planned.item.name
 
     def __call__(self) -> None:
-        item, output = self._planned.item, io.StringIO()
-        told = {"outcome": "passed", "held": [], "output": ""}
+        __tracebackhide__ = True
+        item, output, failed = self._planned.item, io.StringIO(), None
+        told = {"outcome": "passed", "held": [], "output": "", "expected": []}
+        hear_expected(told["expected"])
         try:
             with contextlib.redirect_stdout(output):
                 _make_fixtures_anew()
                 self._planned.setup()
-                for _ in range(self._times):
-                    self._planned.runtest()
-                    self._raise_what_unittest_caught()
-                    if self._times > 1:
-                        told["held"].append(_held_by_line())
+                self._run(self._times, told["held"])
+                if self._times > 1:
+                    self._run(growth_of_runs.further_runs([sum(one.values()) for one in told["held"]]), told["held"])
         except BaseException as problem:
             told.update(_as_told(item, problem))
-            raise
-        finally:
-            told["output"] = output.getvalue()[-_MOST_OUTPUT:]
-            self._write(told)
-            with contextlib.suppress(BaseException):  # what a fixture does at its end is for the real run
-                item.session._setupstate.teardown_exact(_Rest(item))
+            failed = problem
+        told["output"] = output.getvalue()[-_MOST_OUTPUT:]
+        self._write(told)
+        try:
+            item.session._setupstate.teardown_exact(_Rest(item))
+        except BaseException as problem:
+            end = _as_told(item, problem)
+            if end["outcome"] == "error" and told["outcome"] != "not judged":
+                told["teardown"] = end
+                self._write(told)
+        if failed is not None:
+            raise failed
+
+    def _run(self, times: int, held: list) -> None:
+        __tracebackhide__ = True
+        for _ in range(times):
+            self._planned.runtest()
+            self._raise_what_unittest_caught()
+            if self._times > 1:
+                held.append(_held_by_line())
 
     def _raise_what_unittest_caught(self) -> None:
         caught = self._planned.item.__dict__.pop("_excinfo", None)
@@ -306,22 +355,45 @@ def _line_of(session, stack: int) -> str:
     return os.path.relpath(lines[0]) if lines else ""
 
 
-def grows(sizes: list[int]) -> bool:
-    """Run after run, up to the last: in both halves of what comes after the first runs, and never back."""
-    sizes = sizes[_WARM_UP - 1 :]
-    steps = [after - before for before, after in zip(sizes, sizes[1:])]
-    half = len(steps) // 2
-    return (
-        bool(steps)
-        and min(steps) >= 0
-        and 2 * sum(step > 0 for step in steps) >= len(steps)
-        and any(step > 0 for step in steps[:half])
-        and any(step > 0 for step in steps[-2:])
-    )
+def _is_kept(sizes: list[int]) -> bool:
+    return growth_of_runs.growth(sizes) > 0 and growth_of_runs.judged(sizes) == GROWS
 
 
-def _growth(sizes: list[int]) -> int:
-    return (sizes[-1] - sizes[_WARM_UP - 1]) // (len(sizes) - _WARM_UP)
+def _went_on_after(report: dict, told: dict) -> tuple[str, list[str]] | None:
+    """Requests that were refused, which the test did not expect and went on after: words, and what was asked for with its lines."""
+    count, expected = report["plan"].get("caught_failures", 0), told["expected"]
+    found = [one for one in report["findings"] if one["rule"] == "memory/out-of-memory"]
+    others = [
+        one
+        for one in found
+        if not (place := one.get("location")) or (place["file"], place["line"]) not in map(tuple, expected)
+    ]
+    if not count or (count <= len(expected) and not others):
+        return None
+    unexpected = max(count - len(expected), 1)
+    times = "once" if unexpected == 1 else f"{unexpected} times"
+    asked = [
+        "  ".join(part for part in (_words(one["bytes"]), _place(one["location"])) if part) for one in others or found
+    ]
+    return f"it ran out of memory {times} and went on", asked
+
+
+def _shown(told: dict, plan: dict, more: str = "") -> str:
+    """An error that was raised in the copy, with what may have to do with it."""
+    shown = told["shown"] + "\n\nThis was raised in a dry run of the test by Faultline, without a GPU." + more
+    if plan.get("unplanned") and not _uses_no_gpu(plan):
+        shown += f"\nNot all of the test could be planned: {_why_unsure(plan)}."
+    if plan.get("stand_in_line"):
+        shown += f"\nBefore it, the test read a number that a dry run does not compute ({plan['stand_in_line']}): real=True in the mark computes it, on the CPU."
+    if (torch := sys.modules.get("torch")) and torch.cuda.is_initialized():
+        shown += "\nCUDA had begun in this process before: tensors that were made on the real GPU by then (in a module, by a library's fixture) cannot be used in a dry run."
+    return shown
+
+
+def _raise_again(told: dict) -> None:
+    if told["exception"] is not None:
+        raise pickle.loads(told["exception"])
+    pytest.fail(told["shown"], pytrace=False)
 
 
 def _uses_no_gpu(plan: dict) -> bool:

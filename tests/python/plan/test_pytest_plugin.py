@@ -15,7 +15,7 @@ import pytest
 from common import ROOT
 
 sys.path.insert(0, str(ROOT / "python"))
-from faultline import planned_item, pytest_plugin  # noqa: E402
+from faultline import growth_of_runs, pytest_plugin  # noqa: E402
 
 torch = pytest.importorskip("torch")
 shares_session = pytest.mark.xdist_group("pytest_plugin")
@@ -66,11 +66,11 @@ def ends():
 """
 
 TESTS = """
-import unittest
+import contextlib, unittest
 import pytest, torch
 
 GIB = 1 << 30
-KEPT, BOUNDED = [], []
+KEPT, BOUNDED, RUNS = [], [], []
 
 
 def test_of_no_mark_that_comes_first(either, request):
@@ -184,6 +184,32 @@ def test_with_a_fixture_that_ends_badly(layer, ends):
     pass
 
 
+@pytest.mark.gpu_memory("1GiB", gpu="T4")
+def test_that_swallows_an_out_of_memory():
+    with pytest.raises(torch.OutOfMemoryError):
+        torch.empty(1 << 40, device="cuda")
+    with contextlib.suppress(RuntimeError):
+        torch.empty(1 << 34, device="cuda")  # <- swallowed
+
+
+def ask_for_too_much():
+    try:
+        torch.empty(1 << 40, device="cuda")
+    except RuntimeError as problem:
+        raise ValueError("too much") from problem
+
+
+class TestOfExpectedErrors(unittest.TestCase):
+    @pytest.mark.gpu_memory("1GiB", gpu="T4")
+    def test_that_expects_an_out_of_memory(self):
+        with pytest.raises(torch.OutOfMemoryError, match="out of memory"):
+            torch.empty(1 << 40, device="cuda")
+        pytest.raises(torch.OutOfMemoryError, torch.empty, 1 << 40, device="cuda")
+        pytest.raises(ValueError, ask_for_too_much)
+        with self.assertRaises(torch.OutOfMemoryError):
+            torch.empty(1 << 40, device="cuda")
+
+
 @pytest.mark.gpu_memory("1GiB")
 @pytest.mark.anyio
 async def test_that_is_async(anyio_backend):
@@ -200,6 +226,24 @@ def anyio_backend():
 @pytest.mark.no_gpu_leak
 def test_that_leaks(layer):
     KEPT.append(layer(torch.randn(256, 4096, device="cuda")))  # <- kept
+
+
+@pytest.mark.no_gpu_leak
+def test_that_leaks_now_and_then():
+    RUNS.append(0)
+    if len(RUNS) % 4 == 0:
+        KEPT.append(torch.empty(GIB, dtype=torch.uint8, device="cuda"))  # <- kept now and then
+
+
+@pytest.mark.no_gpu_leak(gpu="T4")
+def test_that_leaks_more_than_there_is():
+    KEPT.append(torch.empty(2 * GIB, dtype=torch.uint8, device="cuda"))
+
+
+@pytest.mark.no_gpu_leak
+def test_that_fills_a_cache_slowly():
+    BOUNDED.append(torch.empty(GIB, dtype=torch.uint8, device="cuda"))
+    del BOUNDED[:-8]
 
 
 @pytest.mark.no_gpu_leak(repeat=12)
@@ -219,7 +263,7 @@ def test_of_no_mark():
     assert not KEPT and not BOUNDED
 """
 
-PASS, FAIL, SKIP = "passed", "failure", "skipped"
+PASS, FAIL, SKIP, ERROR = "passed", "failure", "skipped", "error"
 OUTCOMES = {
     "test_keeps_its_budget": (PASS, []),
     "test_is_over_its_budget": (FAIL, ["over its budget of 1.00 GiB", "1.21 GiB", "test_marked.py:{large}"]),
@@ -237,11 +281,28 @@ OUTCOMES = {
     "test_that_is_skipped": (SKIP, ["by a mark"]),
     "test_without_a_gpu": (PASS, []),
     "test_of_a_gpu_that_is_not_known": (FAIL, ["could not be planned: --gpu: 'T5' is no GPU that Faultline knows"]),
-    "test_with_a_fixture_that_ends_badly": (PASS, []),
+    "test_with_a_fixture_that_ends_badly": (
+        ERROR,
+        ["what a fixture does at its end", "raised in a dry run of the test"],
+    ),
+    "test_that_swallows_an_out_of_memory": (
+        FAIL,
+        [
+            "ran out of memory once and went on: what it asked for then is not in",
+            "64.00 GiB  test_marked.py:{swallowed}",
+        ],
+    ),
+    "test_that_expects_an_out_of_memory": (PASS, []),
     "test_that_is_async": (FAIL, ["over its budget"]),
     "test_of_no_mark_that_comes_first": (SKIP, ["no GPU"]),
     "test_whose_fixtures_others_had": (FAIL, ["over its budget"]),
     "test_that_leaks": (FAIL, ["more after each of 10 runs", "test_marked.py:{kept}"]),
+    "test_that_leaks_now_and_then": (
+        FAIL,
+        ["10.00 GiB more after 40 runs of the test than after run 2", "test_marked.py:{kept now and then}"],
+    ),
+    "test_that_leaks_more_than_there_is": (FAIL, ["run 10 times, the test ran out of the memory of Tesla T4"]),
+    "test_that_fills_a_cache_slowly": (PASS, []),
     "test_that_keeps_a_few": (PASS, []),
     "test_behind_a_real_backward": (
         FAIL,
@@ -251,7 +312,7 @@ OUTCOMES = {
 }
 LINES = {
     mark: next(number for number, line in enumerate(TESTS.split("\n")) if line.endswith(f"# <- {mark}"))
-    for mark in ("large", "kept")
+    for mark in ("large", "kept", "kept now and then", "swallowed")
 }
 
 
@@ -262,7 +323,9 @@ ALWAYS = [
     "test_without_a_gpu",
     "test_of_no_mark_that_comes_first",
     "test_whose_fixtures_others_had",
+    "test_that_swallows_an_out_of_memory",
     "test_that_leaks",
+    "test_that_leaks_more_than_there_is",
     "test_that_keeps_a_few",
     "test_of_no_mark",
 ]
@@ -309,7 +372,10 @@ def test_the_summary_tells_the_planned_memory(session):
     lines = dict(line.split("::")[-1].split(": ", 1) for line in summary.split("\n"))
     assert lines["test_keeps_its_budget"].endswith("of a budget of 1.00 GiB") and "Tesla T4" in summary
     assert "over the budget" in lines["test_is_over_its_budget"] and lines["test_without_a_gpu"] == "no GPU memory"
-    assert "more with each run" in lines["test_that_leaks"] and lines["test_that_keeps_a_few"].endswith("no growth")
+    assert "more with each run" in lines["test_that_leaks"]
+    assert lines["test_that_swallows_an_out_of_memory"].endswith("after an out-of-memory that the test caught")
+    assert lines["test_that_leaks_more_than_there_is"].startswith("does not fit on Tesla T4")
+    assert lines["test_that_keeps_a_few"].endswith("held after 12 runs, no growth since run 3")
     assert "test_of_no_mark" not in lines
 
 
@@ -477,18 +543,34 @@ def test_sizes_are_read_as_on_the_command_line(binary, text, size):
     assert pytest_plugin.parsed_size(text) == size
 
 
+def held_after(runs, *, every=1, limit=1000, first=0):
+    return [first + min(run // every, limit) for run in range(1, runs + 1)]
+
+
 @pytest.mark.parametrize(
-    "sizes, does",
+    "sizes, verdict, further",
     [
-        ([5, 6, 7, 8, 9, 10, 11, 12, 13, 14], True),
-        ([0, 0, 5, 5, 10, 10, 15, 15, 20, 20], True),  # with every second run
-        ([5, 9, 9, 9, 9, 9, 9, 9, 9, 9], False),  # a cache that is made once
-        ([1, 2, 3, 4, 5, 5, 5, 5, 5, 5], False),  # one that has a limit
-        ([1, 1, 1, 1, 1, 1, 1, 1, 1, 9], False),  # once, at the end
-        ([4, 8, 4, 8, 4, 8, 4, 8, 4, 8], False),
-        ([0] * 10, False),
-        ([], False),
+        ([5, 6, 7, 8, 9, 10, 11, 12, 13, 14], "grows", 0),
+        ([0, 0, 5, 5, 10, 10, 15, 15, 20, 20], "grows", 0),  # with every second run
+        ([5, 9, 9, 9, 9, 9, 9, 9, 9, 9], "stays", 0),  # a cache that is made once
+        ([1, 2, 3, 4, 5, 5, 5, 5, 5, 5], "stays", 0),  # one that has a limit
+        ([1, 1, 1, 1, 1, 1, 1, 1, 1, 9], "unclear", 30),  # once, at the end
+        ([4, 8, 4, 8, 4, 8, 4, 8, 4, 8], "stays", 0),
+        ([0] * 10, "stays", 0),
+        ([], "stays", 0),
+        (held_after(10, every=4), None, 30),
+        (held_after(5, every=3), None, 15),
+        (held_after(100, every=60), None, 100),
+        (held_after(200, every=150), None, 0),
+        *((held_after(40, every=every), "grows", None) for every in (3, 4, 5, 7, 9, 12)),
+        (held_after(20, every=3), "grows", None),
+        (held_after(20, every=4), "grows", None),
+        *((held_after(40, limit=limit), "stays", None) for limit in (6, 8, 10, 20, 29)),
+        (held_after(40, every=2, limit=9, first=7), "stays", None),
+        ([run // 2 + 4 * (run % 2) for run in range(40)], "grows", None),  # up and down, and up in the end
+        ([4 + run * 7 % 5 + (run == 35) * 9 for run in range(40)], "unclear", None),
     ],
 )
-def test_growth_is_what_goes_on(sizes, does):
-    assert planned_item.grows(sizes) is does
+def test_growth_is_what_goes_on(sizes, verdict, further):
+    assert verdict is None or growth_of_runs.judged(sizes) == verdict
+    assert further is None or growth_of_runs.further_runs(sizes) == further
