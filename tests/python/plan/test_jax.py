@@ -3,10 +3,15 @@
 import os
 import re
 import subprocess
+import sys
+import types
 
 import pytest
 from common import ROOT
 from dry import T4, dry_run, interpreter_with
+
+sys.path.insert(0, str(ROOT / "python"))
+from faultline.plan.for_jax import gpu_compiler  # noqa: E402
 
 pytestmark = [
     pytest.mark.skipif(
@@ -296,7 +301,9 @@ OFFERS = {
     "one that every call gets": (UPDATE + "for i in range(3):\n    y = f(state, float(i))\n", []),
     "donated already": (UPDATE.replace(", state))", ", state), donate_argnums=0)") + "for i in range(3):\n    state = f(state, float(i))\n", []),
     "of another shape than any result": ("f = jax.jit(lambda x: x.sum())\nfor i in range(3):\n    y = f(jnp.ones(1 << 20))\n", []),
-    "a vmap of many": ("g = jax.jit(jax.vmap(lambda a, b: jnp.sort(a[:, None] + b[None, :], axis=1).sum()))\ny = g(jnp.ones((64, 128)), jnp.ones((64, 128)))\n", ["16", "4", "1"]),
+    "a vmap of many": ("g = jax.jit(jax.vmap(lambda a, b: jnp.sort(a[:, None] + b[None, :], axis=1).sum()))\ny = g(jnp.ones((64, 128)), jnp.ones((64, 128)))\n", ["program.py:5:16", "program.py:5:4"]),
+    "a vmap of some, in no groups of one": ("g = jax.vmap(lambda a: a.sum())\ny = g(jnp.ones((20, 128)))\n", ["program.py:5:5"]),
+    "two vmaps": ("f = jax.vmap(lambda a: a.sum())\ng = jax.vmap(lambda a: a.max())\nx, y = f(jnp.ones((20, 128))), g(jnp.ones((40, 128)))\n", ["program.py:5:5", "program.py:6:10", "program.py:6:2"]),
     "a vmap of few": ("g = jax.vmap(lambda a: a.sum())\ny = g(jnp.ones((8, 128)))\n", []),
     "a vmap over other axes": ("g = jax.vmap(lambda a: a.sum(), in_axes=1)\ny = g(jnp.ones((128, 64)))\n", []),
     "a scan with a gradient": ("g = jax.grad(lambda w: jax.lax.scan(lambda c, x: (jnp.tanh(c * w + x), None), jnp.zeros(8), jnp.ones((4, 8)))[0].sum())(jnp.ones(8))\n", ["true"]),
@@ -316,7 +323,9 @@ def test_changes_are_offered_where_what_was_seen_allows_them(plan, case):
     "case, change, done",
     [
         ("an old state that dies", {"donate": "<lambda>:state"}, "donate"),
-        ("a vmap of many", {"map": "4"}, "map"),
+        ("a vmap of many", {"map": "program.py:5:4"}, "map"),
+        ("a vmap of many", {"map": "program.py:6:4"}, None),
+        ("two vmaps", {"map": "program.py:6:10"}, "map"),
         ("a scan with a gradient", {"remat": "true"}, "remat"),
         ("an old state that dies", {"donate": "another:state"}, None),
     ],
@@ -326,8 +335,57 @@ def test_a_change_that_is_tried_is_made_or_not_said_to_be(plan, tmp_path, case, 
     ran = plan(program, changes=change)
     assert ran.status == 0, ran.err
     assert list(ran.summary["changes"]) == ([done] if done else [])
+    if done == "map":
+        line, _, group = change["map"].rpartition(":")
+        assert re.fullmatch(rf"{group} of \d+ at a time \({line}\)", ran.summary["changes"]["map"])
     if "donate" in change:  # both states lie beside each other where the old one is not given away
         assert (ran.summary["peak_allocated"] // MIB == 6) if done else (ran.summary["peak_allocated"] // MIB >= 12)
+
+
+def test_a_vmap_of_another_line_is_left_as_it_is(plan):
+    count = "done, before = [], jax.lax.map\njax.lax.map = lambda *a, **k: (done.append(k), before(*a, **k))[1]\n"
+    program = count + OFFERS["two vmaps"][0] + "print([k['batch_size'] for k in done])\n"
+    ran = plan(program, changes={"map": "program.py:8:10"})
+    assert ran.out.split("\n")[0] == "[10]", ran.out + ran.err
+
+
+@pytest.mark.parametrize("row", gpu_compiler._BANDWIDTHS, ids=lambda row: row[0])
+def test_every_row_of_the_bandwidths_is_reached_by_its_own_word(row):
+    assert gpu_compiler.bandwidth_of(f"NVIDIA {row[0]}") == row[1]
+
+
+@pytest.mark.parametrize(
+    "name, bandwidth",
+    [
+        ("NVIDIA GH200 480GB", 4000),
+        ("NVIDIA H200 NVL", 4800),
+        ("NVIDIA H20-3e", 4000),
+        ("NVIDIA RTX A4000", 448),
+        ("NVIDIA A40-48Q", 696),
+        ("NVIDIA A10G", 600),
+        ("NVIDIA A100-SXM4-40GB", 1555),
+        ("NVIDIA A100-SXM-64GB", 0),
+        ("NVIDIA L40S", 864),
+        ("NVIDIA H100 80GB HBM3", 0),
+        ("NVIDIA T400", 0),
+        ("", 0),
+    ],
+)
+def test_a_card_is_not_taken_for_one_whose_name_is_a_part_of_its_own(name, bandwidth):
+    assert gpu_compiler.bandwidth_of(name) == bandwidth
+
+
+@pytest.mark.parametrize("problem, words", [(RuntimeError(), "RuntimeError"), (ValueError("\n"), "ValueError"), (KeyError("one\ntwo"), r"KeyError: 'one\ntwo'"), (OSError("one\ntwo"), "OSError: one")])  # fmt: skip
+def test_a_compiler_that_fails_without_words_is_told_by_its_type(monkeypatch, problem, words):
+    def fails(_gpu):
+        raise problem
+
+    topologies = types.ModuleType("jax.experimental")
+    topologies.topologies = types.SimpleNamespace(get_topology_desc=None)
+    monkeypatch.setitem(sys.modules, "jax.experimental", topologies)
+    monkeypatch.setattr(gpu_compiler, "plugin", lambda: "jax-cuda13-plugin 0.11.2")
+    monkeypatch.setattr(gpu_compiler, "description_of", fails)
+    assert gpu_compiler.GpuCompiler(None).why_not.endswith(f"({words})")
 
 
 def test_what_goes_wrong_inside_is_no_error_of_the_programs_and_no_verdict(plan):

@@ -43,16 +43,12 @@ class Function:
         free = defaultdict(deque)
         for at, (aval, given) in enumerate(zip(self.jaxpr.in_avals, self.donated)):
             if given:
-                free[_kind(aval)].append(at)
+                free[jaxpr_cost.kind_of_array(aval)].append(at)
         aliases = {}
         for at, aval in enumerate(self.out_avals):
-            if free[_kind(aval)]:
-                aliases[at] = free[_kind(aval)].popleft()
+            if free[jaxpr_cost.kind_of_array(aval)]:
+                aliases[at] = free[jaxpr_cost.kind_of_array(aval)].popleft()
         return aliases
-
-
-def _kind(aval) -> tuple:
-    return getattr(aval, "shape", None), str(getattr(aval, "dtype", ""))
 
 
 class Executions:

@@ -24,7 +24,7 @@ _GENERATIONS = {
     (10, 0): (128, 228, 1.92, 8000),
     (12, 0): (128, 100, 2.41, 1792),
 }
-# Of single cards, by what stands in their name; the first that fits. NVIDIA's data sheets, GB/s. The compiler's choices depend on it: an H200 taken for an H100 gets other temporaries.
+# Of single cards, by the word that stands in their name, the longest that does. NVIDIA's data sheets, GB/s. The compiler's choices depend on it: an H200 taken for an H100 gets other temporaries.
 _BANDWIDTHS = (
     ("H200", 4800),
     ("GH200", 4000),
@@ -82,13 +82,19 @@ def cudnn_version() -> tuple[int, int, int]:
     return (9, 8, 0)
 
 
+def bandwidth_of(name: str) -> int:
+    """GB/s; 0: the card is not in the table. A word is whole: an A100 is no A10, a GH200 no H200."""
+    fitting = [row for row in _BANDWIDTHS if re.search(rf"(?<![A-Za-z0-9]){re.escape(row[0])}(?!\d)", name)]
+    return max(fitting, key=lambda row: len(row[0]), default=("", 0))[1]
+
+
 def description_of(gpu) -> str:
     """The planned GPU in the words of XLA's target configuration."""
     capability = min(
         _GENERATIONS, key=lambda c: (c > gpu.compute_capability, abs(c[0] - gpu.major), abs(c[1] - gpu.minor))
     )
     cores, shared_kib, clock, bandwidth = _GENERATIONS[capability]
-    bandwidth = next((figure for word, figure in _BANDWIDTHS if word in gpu.name), bandwidth)
+    bandwidth = bandwidth_of(gpu.name) or bandwidth
     # From 9.0 on kernels are compiled for the very generation, with what only it has.
     extension = "feature_extension: ACCELERATED_FEATURES" if gpu.major >= 9 else ""
     cudnn = cudnn_version()
@@ -136,7 +142,7 @@ class GpuCompiler:
             )
             self._device = topology.devices[0]
         except Exception as problem:  # of another release, or of a library that does not load
-            self.why_not = f"JAX's CUDA plugin could not compile without a GPU ({type(problem).__name__}: {str(problem).splitlines()[0][:160]})"
+            self.why_not = f"JAX's CUDA plugin could not compile without a GPU ({_in_words(problem)})"
 
     def temporary_bytes(self, function, avals, donated: tuple, keep_unused: bool) -> int | None:
         """Of a function of arrays; None: it could not be compiled for the GPU."""
@@ -152,8 +158,13 @@ class GpuCompiler:
             ).lower(*avals)
             return int(lowered.compile(compiler_options=OPTIONS).memory_analysis().temp_size_in_bytes)
         except Exception as problem:
-            self.problem = f"{type(problem).__name__}: {(str(problem).splitlines() or [''])[0][:160]}"
+            self.problem = _in_words(problem)
             return None
+
+
+def _in_words(problem: Exception) -> str:
+    lines = str(problem).strip().splitlines()
+    return type(problem).__name__ + (f": {lines[0][:160]}" if lines else "")
 
 
 def cpu_temporary_bytes(function, avals, donated: tuple, keep_unused: bool) -> int:

@@ -10,6 +10,7 @@ import re
 import sys
 
 from ..._file_owner import is_library, is_own
+from .jaxpr_cost import kind_of_array
 
 _LEAST_BYTES = 1 << 20  # less is not worth a line
 _LEAST_ELEMENTS = 16  # of a vmap
@@ -71,7 +72,7 @@ class JaxRemedies:
             roots = _roots(known.jaxpr)
             if known.calls < 2 or not known.is_of_program or any(known.donated) or len(roots) != len(known.donated):
                 continue
-            left = [(_kind(aval), sizes(aval)) for aval in known.out_avals]
+            left = [(kind_of_array(aval), sizes(aval)) for aval in known.out_avals]
             names, gained = [], 0
             for root in dict.fromkeys(roots):
                 places = [at for at, each in enumerate(roots) if each == root]
@@ -79,7 +80,7 @@ class JaxRemedies:
                     continue
                 matched = 0
                 for at in places:
-                    result = next((one for one in left if one[0] == _kind(known.jaxpr.in_avals[at])), None)
+                    result = next((one for one in left if one[0] == kind_of_array(known.jaxpr.in_avals[at])), None)
                     if result is not None:
                         left.remove(result)
                         matched += result[1]
@@ -102,7 +103,8 @@ class JaxRemedies:
             line = _line_of_program()
             if not line or arguments or named:
                 return mapped
-            group = int(self._wanted.get("map") or 0)
+            wanted, _, group = str(self._wanted.get("map") or "").rpartition(":")
+            group = int(group) if wanted == line else 0
             name = getattr(fun, "__name__", "f").strip("<>")
 
             @functools.wraps(mapped)
@@ -111,7 +113,7 @@ class JaxRemedies:
                 self._vmaps[line] = name, max(count, self._vmaps.get(line, ("", 0))[1])
                 if not group or kwargs or count <= group:
                     return mapped(*args, **kwargs)
-                self.applied["map"] = f"{group} of {count} at a time"
+                self.applied["map"] = f"{group} of {count} at a time ({line})"
                 return jax.lax.map(lambda one: fun(*one), args, batch_size=group)
 
             return faultline
@@ -161,12 +163,12 @@ class JaxRemedies:
             )
         for line, (name, count) in self._vmaps.items():
             for part in _GROUPS:
-                if count >= _LEAST_ELEMENTS and count // part >= 1:
+                if count >= _LEAST_ELEMENTS and count // part > 1:
                     found.append(
                         _offer(
                             "map",
-                            str(count // part),
-                            f"{name} in groups of {count // part}",
+                            f"{line}:{count // part}",
+                            f"{name} ({line}) in groups of {count // part}",
                             f"Go through the {count} elements of jax.vmap({name}) ({line}) in groups: jax.lax.map(lambda one: {name}(*one), arguments, batch_size={count // part})",
                             2,
                             1 / part,
@@ -201,10 +203,6 @@ def _offer(name: str, value: str, label: str, what: str, cost: int, running: flo
         "wants": "",
         "compute": 0,
     }
-
-
-def _kind(aval) -> tuple:
-    return getattr(aval, "shape", None), str(getattr(aval, "dtype", ""))
 
 
 def _roots(jaxpr) -> list[str]:

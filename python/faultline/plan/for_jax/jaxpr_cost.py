@@ -36,6 +36,11 @@ def elements_of(aval) -> int:
     return math.prod(d if isinstance(d, int) else 1 for d in shape)
 
 
+def kind_of_array(aval) -> tuple:
+    """Its shape and type: a result can take the place of an argument of its kind."""
+    return getattr(aval, "shape", None), str(getattr(aval, "dtype", ""))
+
+
 def cost_of(jaxpr) -> int:
     """About so many elements are read and written, a product of matrices counted with its multiplications."""
     total = 0
