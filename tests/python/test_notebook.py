@@ -103,6 +103,16 @@ def test_nothing_is_lost_and_it_is_said_where_there_is_no_gpu(kernel):
 
 
 @pytest.mark.parametrize(
+    "page, cell", [("nodir/x.html", "7"), ("x.html", "7"), ("x.html", "raise RuntimeError('CUDA out of memory.')")]
+)
+def test_a_page_of_nothing_is_said_not_to_be_written(kernel, page, cell):
+    shown = kernel.run(f"%%faultline run --page {page}\n{cell}")
+    assert f"The page {page} was not written" in shown.text and "There is no recording to show." in shown.text
+    assert kernel.run("import os; os.path.exists('x.html')").result == "False"
+    assert "not written" not in kernel.run(f"%%faultline run\n{cell}").text
+
+
+@pytest.mark.parametrize(
     "cell, result, error",
     [
         ("import asyncio\nawait asyncio.sleep(0)\n'awaited'", "'awaited'", None),
@@ -137,6 +147,8 @@ def test_a_cell_is_recorded_at_the_driver_and_told_by_cells_and_lines(kernel):
     assert "How process" not in second.text  # the kernel goes on
     third = kernel.run("%%faultline run --page memory.html\nafter = 1")
     assert kernel.run("import pathlib; 'hold' in pathlib.Path('memory.html').read_text()").result == "True"
+    assert "not written" not in third.text
+    assert "The page nodir/x.html was not written" in kernel.run("%%faultline run --page nodir/x.html\nafter = 2").text
     assert "Nothing wrong was found" in third.text and "earlier cells is not told again (1)" in third.text
     assert kernel.run("len(told.findings), told.findings[0]['rule']").result == "(1, 'memory/out-of-memory')"
     assert kernel.run("%faultline").text.count("are recorded in this kernel") == 1

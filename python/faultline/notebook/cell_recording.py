@@ -29,6 +29,7 @@ class CellRecording:
         self._history = TorchHistory()
         self._began_ns = time.time_ns()
         self._sources = {"torch": False, "jax": False}
+        self._why_no_page = ""
 
     def begin(self):
         self._session.start_recorder(self._order.gpu)
@@ -37,6 +38,13 @@ class CellRecording:
         self._history.begin()
 
     def end(self, result):
+        report = self._told(result)
+        if self._why_no_page:
+            no_page = Section(f"The page {self._order.page} was not written", (self._why_no_page,))
+            return Report(report.content, (*report.sections, no_page))
+        return report
+
+    def _told(self, result):
         problem = getattr(result, "error_in_exec", None)
         snapshot = self._history.end()
         recorder = self._session.recorder
@@ -53,6 +61,7 @@ class CellRecording:
             except ValueError:
                 content = None
         if content is None:
+            self._why_no_page = "There is no recording to show." if self._order.page else ""
             return self._without_recording(problem)
         content["input"]["path"] = self._name
         if not content["findings"] and (said := self._explained(problem)) is not None:
@@ -88,7 +97,9 @@ class CellRecording:
             try:
                 profile = jax.profiler.device_memory_profile()
                 self._sources["jax"] = process.save(
-                    f"jax-{process.pid}-oom-{time.time_ns() // 1000}.prof", lambda file: file.write(profile), may_be_large=True
+                    f"jax-{process.pid}-oom-{time.time_ns() // 1000}.prof",
+                    lambda file: file.write(profile),
+                    may_be_large=True,
                 )
             except Exception as trouble:
                 self._history.notes.append(f"JAX gave no profile of its memory ({type(trouble).__name__}).")
@@ -161,7 +172,7 @@ class CellRecording:
     def _write_page(self, folder):
         status, _, told = call("view", folder, "-o", os.path.abspath(self._order.page), "--no-open")
         if status != 0:
-            self._history.notes.append(f"The page was not written: {told.strip()}")
+            self._why_no_page = told.strip()
 
 
 def _module(name):

@@ -23,6 +23,7 @@ class Looks:
         self._seconds = _LEAST_SECONDS
         self._stop, self._ended = _thread.allocate_lock(), _thread.allocate_lock()
         self._pid = None
+        self._is_over = False
         self._begin_lock = _thread.allocate_lock()
         jax.monitoring.register_event_duration_secs_listener(self._on_event)
 
@@ -45,8 +46,9 @@ class Looks:
 
     def end(self):
         """The last look, when the program is over."""
-        if self._pid != os.getpid() or not self._stop.locked():
+        if self._is_over or self._pid != os.getpid() or not self._stop.locked():
             return
+        self._is_over = True
         self._stop.release()
         if self._ended.acquire(timeout=_END_SECONDS):
             self._look()
@@ -69,9 +71,12 @@ class Looks:
             self._process.note(f"JAX's arrays were not looked at over time ({type(problem).__name__}: {problem})")
             return False
         now = time.time_ns() // 1000
-        if len(taken) > _MOST_BYTES or not self._process.save(
-            self._name(now), lambda file: file.write(taken), may_be_large=True
-        ):
+        if len(taken) > _MOST_BYTES:
+            self._process.note(
+                f"JAX's arrays were not looked at over time to the end: a profile of them had more than {_MOST_BYTES >> 20} MiB"
+            )
+            return False
+        if not self._process.save(self._name(now), lambda file: file.write(taken), may_be_large=True):
             return False
         self._kept.append(now)
         if len(self._kept) >= _MOST_LOOKS:

@@ -296,6 +296,23 @@ def test_a_look_that_fails_is_noted_and_the_program_goes_on(tmp_path):
     assert (ran.status, ran.out, ran.err) == (0, "done\n", "") and "no profile" in ran.notes and looks_of(ran) == []
 
 
+@pytest.mark.parametrize("size, is_told", [((4 << 20) + 1, True), (4 << 20, False)])
+def test_a_profile_that_is_too_large_ends_the_looks_and_that_is_noted(tmp_path, size, is_told):
+    large = f"import time\njax.profiler.device_memory_profile = staticmethod(lambda: bytes({size}))\n"
+    ran = jax(tmp_path, large + "jax.compiled()\ntime.sleep(0.3)\nprint('done')")
+    assert (ran.status, ran.out, ran.err) == (0, "done\n", "") and bool(looks_of(ran)) is not is_told
+    assert ran.notes.count("a profile of them had more than 4 MiB") == is_told
+
+
+def test_looks_that_have_ended_end_at_once_and_look_no_more(tmp_path):
+    ran = jax(
+        tmp_path,
+        "import time\nlooks = jax.monitoring.listeners[0].__self__\njax.compiled()\nlooks.end()\n"
+        "kept, began = len(looks._kept), time.monotonic()\nlooks.end()\nprint(time.monotonic() - began < 0.5, len(looks._kept) == kept == 1)",
+    )
+    assert (ran.status, ran.out, ran.err) == (0, "True True\n", "")
+
+
 def test_a_child_that_was_forked_does_not_look(tmp_path):
     ran = jax(
         tmp_path,
