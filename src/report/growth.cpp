@@ -30,11 +30,17 @@ void most_first(Items& items, Bytes bytes) {
   std::stable_sort(items.begin(), items.end(), [&](const auto& a, const auto& b) { return bytes(a) > bytes(b); });
 }
 
-// What a line that is not listed can hold at the most.
-std::uint64_t most_unlisted(const PeakAccount& account) {
-  if (account.unlisted_lines == 0) return 0;
-  const std::uint64_t least = account.lines.empty() ? account.unlisted_bytes : account.lines.back().bytes;
-  return std::min(least, account.unlisted_bytes);
+// What the unlisted rows of an account can hold of a line that the other side lists: each of its categories is one row.
+std::uint64_t most_unlisted(const PeakAccount& account, const HeldLine* here, const HeldLine& there) {
+  if (account.unlisted_lines == 0 || there.is_remainder) return 0;
+  std::uint64_t most = 0;
+  for (const auto& [name, bytes] : there.categories) {
+    const bool is_listed = here != nullptr && std::any_of(here->categories.begin(), here->categories.end(),
+                                                          [&](const auto& one) { return one.first == name; });
+    if (!is_listed)
+      most = capped_sum(most, account.lines.empty() ? account.unlisted_bytes : account.least_listed_bytes);
+  }
+  return std::min(most, account.unlisted_bytes);
 }
 
 std::string largest_category(const HeldLine* before, const HeldLine* after) {
@@ -100,6 +106,15 @@ std::string_view name_of(LineFate fate) {
   return "not listed after";
 }
 
+std::uint64_t LineChange::most_before() const { return capped_sum(bytes.before, unlisted_before); }
+std::uint64_t LineChange::most_after() const { return capped_sum(bytes.after, unlisted_after); }
+
+Change LineChange::sure() const {
+  if (bytes.after > most_before()) return {most_before(), bytes.after};
+  if (bytes.before > most_after()) return {bytes.before, most_after()};
+  return {bytes.after, bytes.after};
+}
+
 bool PeakAccount::has_lines() const {
   return std::any_of(lines.begin(), lines.end(), [](const HeldLine& line) { return line.location.known(); });
 }
@@ -119,13 +134,15 @@ PeakAccount peak_account(const DeviceReport& device) {
     }
     const auto [at, is_new] = known.try_emplace(key_of(holder.location, holder.detail), account.lines.size());
     if (is_new) account.lines.push_back({holder.location, holder.detail, 0, 0, {}});
+    account.least_listed_bytes =
+        account.lines.size() == 1 && is_new ? holder.bytes : std::min(account.least_listed_bytes, holder.bytes);
     HeldLine& line = account.lines[at->second];
     line.bytes = capped_sum(line.bytes, holder.bytes);
     line.count = capped_sum(line.count, holder.count);
     add_category(line, holder.category, holder.bytes);
   }
   if (const std::uint64_t rest = left_after(account.allocated, told); rest != 0 && !account.lines.empty())
-    account.lines.push_back({{}, "pages mapped by the program itself", rest, 0, {{"other", rest}}});
+    account.lines.push_back({{}, "pages mapped by the program itself", rest, 0, {{"other", rest}}, true});
   for (HeldLine& line : account.lines) most_first(line.categories, [](const auto& one) { return one.second; });
   most_first(account.lines, [](const HeldLine& line) { return line.bytes; });
   return account;
@@ -143,31 +160,36 @@ PeakChange compare_peaks(const PeakAccount& before, const PeakAccount& after, co
 
   const LineMatches matches = match_lines(before.lines, after.lines, files);
   const auto add = [&](LineChange line) {
-    if (line.bytes.differs())
+    if (line.bytes.differs() || !line.is_exact())
       change.lines.push_back(std::move(line));
     else
       ++change.equal_lines;
   };
   for (const auto& [from, to] : matches.same) {
     LineChange line = line_change(&before.lines[from], &after.lines[to]);
+    line.unlisted_before = most_unlisted(before, &before.lines[from], after.lines[to]);
+    line.unlisted_after = most_unlisted(after, &after.lines[to], before.lines[from]);
     line.line_before = before.lines[from].location.line;
     if (line.line_before != line.location.line) line.fate = LineFate::kMoved;
     add(std::move(line));
   }
   for (const std::size_t at : matches.only_after) {
     LineChange line = line_change(nullptr, &after.lines[at]);
-    line.unlisted_at_most = most_unlisted(before);
-    line.fate = line.unlisted_at_most != 0 ? LineFate::kUnlistedBefore : LineFate::kNew;
+    line.unlisted_before = most_unlisted(before, nullptr, after.lines[at]);
+    line.fate = line.unlisted_before != 0 ? LineFate::kUnlistedBefore : LineFate::kNew;
     add(std::move(line));
   }
   for (const std::size_t at : matches.only_before) {
     LineChange line = line_change(&before.lines[at], nullptr);
-    line.unlisted_at_most = most_unlisted(after);
-    line.fate = line.unlisted_at_most != 0 ? LineFate::kUnlistedAfter : LineFate::kGone;
+    line.unlisted_after = most_unlisted(after, nullptr, before.lines[at]);
+    line.fate = line.unlisted_after != 0 ? LineFate::kUnlistedAfter : LineFate::kGone;
     add(std::move(line));
   }
-  std::stable_sort(change.lines.begin(), change.lines.end(),
-                   [](const LineChange& a, const LineChange& b) { return a.bytes.grew_more_than(b.bytes); });
+  std::stable_sort(change.lines.begin(), change.lines.end(), [](const LineChange& a, const LineChange& b) {
+    const Change one = a.sure(), other = b.sure();
+    if (one.grew_more_than(other) != other.grew_more_than(one)) return one.grew_more_than(other);
+    return a.bytes.grew_more_than(b.bytes);
+  });
   return change;
 }
 

@@ -8,7 +8,8 @@
 // The unit of comparison is a device at the moment when it held most: what its lines held then, which adds up to that peak. A line is its file, its line and its
 // function. A file that only one side has is the file of the same name that only the other side has, where there is one such on each side. Where a function's
 // lines have all moved by the same number, or one line of it is all that differs and holds memory of the same kind, it is the same line moved; nothing else is
-// guessed. A report lists so many lines and no more: what stands on one side only may be among the unlisted of the other, and is then not called new or gone.
+// guessed. A report lists so many rows, of a line and a category each, and no more: a line, or a category of it, that stands on one side only may be among the
+// unlisted of the other. It is then not called new or gone, and of its change only what is sure is counted.
 #pragma once
 
 #include <cstdint>
@@ -45,13 +46,15 @@ struct HeldLine {
   std::string detail;  // where no line is known, why; else the library's function behind it
   std::uint64_t bytes = 0, count = 0;
   std::vector<std::pair<std::string, std::uint64_t>> categories;  // most bytes first
+  bool is_remainder = false;  // no row of the report: what its rows leave of the peak
 };
 
 struct PeakAccount {
   std::uint64_t allocated = 0, reserved = 0;
   std::vector<HeldLine> lines;  // most bytes first; they and what is not listed add up to allocated
   std::uint64_t unlisted_bytes = 0, unlisted_lines = 0;
-  bool has_lines() const;  // at least one place is known
+  std::uint64_t least_listed_bytes = 0;  // of the report's rows: none that is not listed is larger
+  bool has_lines() const;                // at least one place is known
 };
 PeakAccount peak_account(const DeviceReport& device);
 
@@ -60,7 +63,7 @@ enum class LineFate : std::uint8_t {
   kMoved,           // line_before says from where
   kNew,             // before, nothing was held by it
   kGone,            // after, nothing is
-  kUnlistedBefore,  // before, it held at most unlisted_at_most, which may be nothing
+  kUnlistedBefore,  // before, it held at most unlisted_before, which may be nothing
   kUnlistedAfter,
 };
 std::string_view name_of(LineFate fate);  // "same", "moved", "new", "gone", "not listed before", "not listed after"
@@ -69,9 +72,14 @@ struct LineChange {
   Location location;  // as after; of one that is gone as before
   std::uint32_t line_before = 0;
   std::string category, detail;
-  Change bytes, count;
+  Change bytes, count;  // as listed
   LineFate fate = LineFate::kStays;
-  std::uint64_t unlisted_at_most = 0;
+  // What it may have held beside that: the categories that only the other side lists.
+  std::uint64_t unlisted_before = 0, unlisted_after = 0;
+  bool is_exact() const { return unlisted_before == 0 && unlisted_after == 0; }
+  std::uint64_t most_before() const;
+  std::uint64_t most_after() const;
+  Change sure() const;  // the least that it changed by; the same on both sides where nothing is sure
 };
 
 struct PeakChange {

@@ -115,9 +115,69 @@ TEST(Growth, ALineThatIsNotListedIsNotCalledNew) {
   const Comparison change = compare(report_of_lines({held(8, "a.py", 3), rest}),
                                     report_of_lines({held(8, "a.py", 3), held(20, "b.py", 1, "f"), rest}));
   ASSERT_EQ(told(change), Lines{"b.py:1 not listed before +20"});
-  EXPECT_EQ(change.peaks[0].lines[0].unlisted_at_most, 8u);  // else it would stand above a.py:3
+  EXPECT_EQ(change.peaks[0].lines[0].unlisted_before, 8u);  // else it would stand above a.py:3
   const Report before = report_of_lines({held(8, "a.py", 3)}), after = before;
   EXPECT_NE(to_terminal(change, {before, after}, {}).find("+12 B or more"), std::string::npos);
+}
+
+Holder rest_of(std::uint64_t bytes, int rows) {
+  return {bytes, 4, std::string(kUnlistedLines), {}, std::to_string(rows) + " other lines"};
+}
+
+// "change before after" of the row of a line on the page.
+std::string row_told(const Comparison& change, const std::string& place) {
+  const Report none = report_of_lines({});
+  const std::string text = to_terminal(change, {none, none}, {});
+  const std::size_t at = text.find(place), begin = text.rfind('\n', at) + 1;
+  return at == std::string::npos ? std::string() : text.substr(begin, at - begin);
+}
+
+// What the rows leave of the peak is no row of the list: it bounds nothing, and is itself never among the unlisted.
+TEST(Growth, WhatTheRowsLeaveOfThePeakBoundsNothing) {
+  for (const std::uint64_t left : {1u, 7u, 500u}) {
+    Report before = report_of_lines({held(1000, "a.py", 3), held(900, "a.py", 4), rest_of(3000, 4)});
+    before.devices[0].peak_allocated += left;
+    const Report after = report_of_lines({held(1000, "a.py", 3), held(901, "b.py", 1, "f"), held(900, "a.py", 4)});
+    const Comparison change = compare(before, after);
+    EXPECT_EQ(told(change), (Lines{"b.py:1 not listed before +901",
+                                   "pages mapped by the program itself gone -" + std::to_string(left)}));
+    EXPECT_EQ(change.peaks[0].lines[0].unlisted_before, 900u);
+    const Comparison back = compare(after, before);
+    EXPECT_EQ(told(back), (Lines{"pages mapped by the program itself new +" + std::to_string(left),
+                                 "b.py:1 not listed after -901"}));
+  }
+}
+
+// A row is a line and a category: of a line that is listed a second category may not be.
+TEST(Growth, ACategoryThatOneSideDoesNotListIsNoGrowth) {
+  const std::vector<Holder> cut = {held(100, "a.py", 3), held(50, "b.py", 1, "f"), rest_of(70, 2)};
+  const auto whole = [](std::uint64_t second) {
+    return std::vector<Holder>{held(100, "a.py", 3), held(50, "b.py", 1, "f"),
+                               held(second, "a.py", 3, "forward", "other"), held(30, "c.py", 1, "g")};
+  };
+  // 40 may all have been there, of 80 no more than the least that is listed
+  const Comparison same = compare(report_of_lines(cut), report_of_lines(whole(40)));
+  EXPECT_FALSE(same.grew());
+  EXPECT_EQ(summary_of(same).find("hold"), std::string::npos) << summary_of(same);
+  EXPECT_EQ(row_told(same, "a.py:3").find("+"), std::string::npos) << row_told(same, "a.py:3");
+  EXPECT_NE(row_told(same, "a.py:3").find("not known"), std::string::npos) << row_told(same, "a.py:3");
+  EXPECT_NE(row_told(same, "a.py:3").find("at most 150 B"), std::string::npos) << row_told(same, "a.py:3");
+  const Comparison back = compare(report_of_lines(whole(40)), report_of_lines(cut));
+  EXPECT_EQ(row_told(back, "a.py:3").find("-"), std::string::npos) << row_told(back, "a.py:3");
+  EXPECT_NE(row_told(back, "a.py:3").find("not known"), std::string::npos) << row_told(back, "a.py:3");
+
+  const Comparison more = compare(report_of_lines(cut), report_of_lines(whole(80)));
+  EXPECT_NE(row_told(more, "a.py:3").find("+30 B or more"), std::string::npos) << row_told(more, "a.py:3");
+  EXPECT_NE(summary_of(more).find("1 line holds more"), std::string::npos) << summary_of(more);
+  // where all is listed, or the categories are the same, it is exact
+  std::vector<Holder> short_list = {held(100, "a.py", 3), held(50, "b.py", 1, "f")};
+  EXPECT_EQ(told(compare(report_of_lines(short_list), report_of_lines(whole(40)))),
+            (Lines{"a.py:3 same +40", "c.py:1 new +30"}));
+  std::vector<Holder> grown = cut;
+  grown[0].bytes += 1;
+  const Comparison exact = compare(report_of_lines(cut), report_of_lines(grown));
+  EXPECT_EQ(told(exact), Lines{"a.py:3 same +1"});
+  EXPECT_TRUE(exact.peaks[0].lines[0].is_exact());
 }
 
 TEST(Growth, WithoutStacksNoLineIsComparedAndThatIsSaid) {

@@ -32,27 +32,18 @@ std::string gpu_words(const PeakChange& peak) {
 
 // Before and after of a line, as far as they are known.
 std::pair<std::string, std::string> sides_of(const LineChange& line) {
-  const std::string at_most = "at most " + format_bytes(line.unlisted_at_most);
-  switch (line.fate) {
-    case LineFate::kNew: return {"new", format_bytes(line.bytes.after)};
-    case LineFate::kGone: return {format_bytes(line.bytes.before), "gone"};
-    case LineFate::kUnlistedBefore: return {at_most, format_bytes(line.bytes.after)};
-    case LineFate::kUnlistedAfter: return {format_bytes(line.bytes.before), at_most};
-    default: return {format_bytes(line.bytes.before), format_bytes(line.bytes.after)};
-  }
+  if (line.fate == LineFate::kNew) return {"new", format_bytes(line.bytes.after)};
+  if (line.fate == LineFate::kGone) return {format_bytes(line.bytes.before), "gone"};
+  const auto words = [](std::uint64_t most, std::uint64_t unlisted) {
+    return (unlisted != 0 ? "at most " : "") + format_bytes(most);
+  };
+  return {words(line.most_before(), line.unlisted_before), words(line.most_after(), line.unlisted_after)};
 }
 
-// Of a line whose other side is not listed: the least that it changed.
+// Of a line whose other side is not listed, or not all of it: the least that it changed.
 std::string change_words(const LineChange& line) {
-  if (line.fate == LineFate::kUnlistedBefore) {
-    const Change least{line.unlisted_at_most, line.bytes.after};
-    return least.grew() ? fmt::format("+{} or more", format_bytes(least.growth())) : "not known";
-  }
-  if (line.fate == LineFate::kUnlistedAfter) {
-    const Change least{line.bytes.before, line.unlisted_at_most};
-    return least.shrinkage() != 0 ? fmt::format("-{} or more", format_bytes(least.shrinkage())) : "not known";
-  }
-  return words_of(line.bytes);
+  if (line.is_exact()) return words_of(line.bytes);
+  return line.sure().differs() ? words_of(line.sure()) + " or more" : "not known";
 }
 
 std::string count_change(const LineChange& line) {
@@ -128,10 +119,14 @@ std::vector<TableRow> rows_of(const PeakChange& peak) {
     const std::string detail = line.location.known() ? line.detail : std::string();
     rows.push_back({change_words(line), before, after, line.location,
                     line.detail.empty() ? "recorded without a stack" : line.detail,
-                    joined({line.category, moved_words(line), detail, count_change(line)}), line.bytes.grew()});
+                    joined({line.category, moved_words(line), detail, count_change(line)}), line.sure().grew()});
   }
   if (peak.unlisted.differs()) rows.push_back(row_of({"lines that are not listed, together", peak.unlisted}));
   return rows;
+}
+
+std::string_view of_listed(const PeakChange& peak) {
+  return peak.unlisted.before != 0 || peak.unlisted.after != 0 ? ", of the lines that are listed" : "";
 }
 
 std::vector<TableRow> peak_rows(const PeakChange& peak) {
@@ -178,7 +173,12 @@ Json json_of_line(const LineChange& line) {
   json["category"] = line.category;
   json["detail"] = line.detail;
   if (line.fate == LineFate::kMoved) json["line_before"] = line.line_before;
-  if (line.unlisted_at_most != 0) json["unlisted_at_most"] = line.unlisted_at_most;
+  if (line.fate == LineFate::kUnlistedBefore || line.fate == LineFate::kUnlistedAfter) {
+    json["unlisted_at_most"] = std::max(line.unlisted_before, line.unlisted_after);
+  } else if (!line.is_exact()) {
+    json["unlisted_before_at_most"] = line.unlisted_before;
+    json["unlisted_after_at_most"] = line.unlisted_after;
+  }
   return json;
 }
 
@@ -252,7 +252,7 @@ std::string summary_of(const Comparison& change) {
     if (peak.reserved.differs())
       words += fmt::format(", reserved {} ({})", format_bytes(peak.reserved.after), words_of(peak.reserved));
     const auto grown = static_cast<std::size_t>(
-        std::count_if(peak.lines.begin(), peak.lines.end(), [](const LineChange& line) { return line.bytes.grew(); }));
+        std::count_if(peak.lines.begin(), peak.lines.end(), [](const LineChange& line) { return line.sure().grew(); }));
     if (grown != 0) words += fmt::format(", {}", count_words(grown, "1 line holds more", "lines hold more"));
   }
   if (!change.new_findings.empty())
@@ -281,7 +281,7 @@ std::string to_terminal(const Comparison& change, const ComparedReports& compare
           Style::kDim);
     if (!peak.categories.empty()) {
       page.blank();
-      page.line({{"by category, at the peak"}});
+      page.line({{"by category, at the peak" + std::string(of_listed(peak))}});
       print_table(page, rows_of(peak.categories), true);
     }
   }
@@ -341,7 +341,8 @@ std::string to_markdown(const Comparison& change, const ComparedReports& compare
     out += fmt::format("\n**{}**\n\n{}", gpu_words(peak), markdown_rows(peak_rows(peak), paths));
     if (const std::vector<TableRow> rows = rows_of(peak); !rows.empty())
       out += "\nBy line, at the peak:\n\n" + markdown_rows(rows, paths);
-    if (!peak.categories.empty()) out += "\nBy category:\n\n" + markdown_rows(rows_of(peak.categories), paths);
+    if (!peak.categories.empty())
+      out += fmt::format("\nBy category{}:\n\n", of_listed(peak)) + markdown_rows(rows_of(peak.categories), paths);
   }
   if (change.needed) out += "\n" + markdown_rows({row_of({"the smallest GPU that is enough", *change.needed})}, paths);
   if (!change.modules.empty()) out += "\nBy module:\n\n" + markdown_rows(rows_of(change.modules), paths);

@@ -42,6 +42,7 @@ Need need_of(const Plan& plan) {
 std::string why_not_kept(const Plan& plan, std::uint64_t limit_bytes) {
   if (plan.verdict == Verdict::kUnplanned) return "the program was not planned: " + plan.unplanned;
   if (ran_to_no_end(plan)) return "the program was not planned to its end";
+  if (plan.needed_is_least) return "the program ran out of memory, and what it needs in all is not known";
   if (plan.together_bytes > limit_bytes)
     return fmt::format(
         "its processes take up to {} together, each at its fullest, and whether that is at one moment is not known",
@@ -151,10 +152,9 @@ std::vector<PlanLineChange> grown_lines(const Report& base, const Report& report
   for (const PeakChange& peak : change.peaks) {
     if (peak.device_after != plan.device && change.peaks.size() > 1) continue;
     for (const LineChange& line : peak.lines) {
-      // of one that the base does not list it is known what it held at the most
-      const std::uint64_t before = std::max(line.bytes.before, line.unlisted_at_most);
-      if (line.bytes.after > before && lines.size() < kLinesTold)
-        lines.push_back({line.location, line.category, before, line.bytes.after, line.count.after});
+      // of what the base does not list it is known what it held at the most
+      if (const Change sure = line.sure(); sure.grew() && lines.size() < kLinesTold)
+        lines.push_back({line.location, line.category, sure.before, sure.after, line.count.after});
     }
   }
   return lines;
@@ -196,7 +196,6 @@ std::string why_no_base(const Report& base, const std::vector<Gpu>& gpus) {
   if (plan.needed_is_least) return "that plan ended at an out-of-memory, so what the program needed then is not known";
   if (const Need need = need_of(plan); !need.why_not.empty()) return "of that plan it holds: " + need.why_not;
   if (plan.needed_bytes == 0) return "it does not say what the program needed";
-  const std::string then = plan.gpu ? plan.gpu->name : "no named GPU";
   if (!plan.gpu && gpus.empty()) return {};
   for (const Gpu& gpu : gpus) {
     const PlanGpu now = plan_gpu(gpu);
@@ -205,8 +204,18 @@ std::string why_no_base(const Report& base, const std::vector<Gpu>& gpus) {
     return fmt::format("it was planned with {} for the CUDA context, and this is with {} (--context)",
                        format_bytes(plan.gpu->context_bytes), format_bytes(now.context_bytes));
   }
-  return fmt::format("it was planned for {}, and this is for {}: what a program takes differs from GPU to GPU", then,
-                     gpus.empty() ? "no named GPU" : plan_gpu(gpus.front()).name);
+  // GPUs of one name have several sizes
+  const bool tells_sizes = plan.gpu && !gpus.empty() && plan.gpu->name == plan_gpu(gpus.front()).name;
+  const bool tells_bytes =
+      tells_sizes && format_bytes(plan.gpu->capacity_bytes) == format_bytes(gpus.front().capacity_bytes);
+  const auto words = [&](const PlanGpu& gpu) {
+    if (!tells_sizes) return gpu.name;
+    return fmt::format("{} with {}", gpu.name,
+                       tells_bytes ? format_count(gpu.capacity_bytes) + " bytes" : format_bytes(gpu.capacity_bytes));
+  };
+  return fmt::format("it was planned for {}, and this is for {}: what a program takes differs from GPU to GPU",
+                     plan.gpu ? words(*plan.gpu) : "no named GPU",
+                     gpus.empty() ? "no named GPU" : words(plan_gpu(gpus.front())));
 }
 
 PlanComparison compare_with_base(const Report& base, const Report& report, const Plan& plan,

@@ -91,6 +91,38 @@ TEST(Limits, WhatWasNotPlannedToItsEndKeepsNoBudget) {
   }
 }
 
+TEST(Limits, WhatEndedAtAnOutOfMemoryKeepsNoLimit) {
+  Report report = planned(kGiB);
+  report.plan->verdict = Verdict::kDoesNotFit;
+  report.plan->needed_is_least = true;
+  const char* const why = "ran out of memory, and what it needs in all is not known";
+  const Report within = with_budget(report, 2 * kGiB);
+  EXPECT_NE(within.plan->budget->why_not.find(why), std::string::npos);
+  EXPECT_TRUE(has_unjudged_limit(*within.plan));
+  EXPECT_NE(found(with_budget(report, kGiB / 2), "memory/over-budget"), nullptr);  // that much is sure
+  const Report less = compared(planned(2 * kGiB), report, "5%");
+  EXPECT_NE(less.plan->comparison->why_not.find(why), std::string::npos);
+  for (const auto& [label, text] : limit_rows(*less.plan)) EXPECT_EQ(text.find(" less"), std::string::npos) << text;
+  EXPECT_NE(found(compared(planned(kGiB / 2), report, "5%"), "memory/grown"), nullptr);
+  report.plan->needed_is_least = false;
+  EXPECT_FALSE(has_unjudged_limit(*with_budget(report, 2 * kGiB).plan));
+  EXPECT_FALSE(has_unjudged_limit(*compared(planned(2 * kGiB), report, "5%").plan));
+}
+
+TEST(Limits, OfALineThatTheBaseDoesNotListOnlyWhatIsSureIsToldAsGrown) {
+  Report base = planned(2 * kGiB);
+  DeviceReport& device = base.devices[0];
+  device.holders.push_back({600 * kMiB, 9, "the rest", {}, "3 other lines"});
+  device.peak_allocated += 600 * kMiB + 4 * kKiB;  // of that 4 KiB are no row's
+  Report now = planned(4 * kGiB);
+  now.devices[0].holders.push_back({700 * kMiB, 1, "other", {"/home/me/new.py", 1, "f", "", ""}, ""});
+  const Report grown = compared(base, now, "1%");
+  const auto& lines = grown.plan->comparison->lines;
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].before_bytes, kGiB / 2);  // the least row of the base
+  EXPECT_EQ(lines[0].now_bytes, 700 * kMiB);
+}
+
 TEST(Limits, AProgramThatSizesItselfByAGpuThatWasNotNamedIsNotJudged) {
   Report report = planned(90 * kGiB);
   report.plan->filling = PlanFilling{"serve.py:3", kGiB, kGiB};
@@ -186,6 +218,16 @@ TEST(Limits, ABaseThatSaysNothingIsRefused) {
   EXPECT_EQ(why_no_base(of_t4, {l4, t4}), "");
   EXPECT_NE(why_no_base(of_t4, {l4}).find("Tesla T4"), std::string::npos);
   EXPECT_NE(why_no_base(of_t4, {}), "");
+  for (const std::uint64_t bytes : {std::uint64_t{1}, kMiB, kGiB, kTiB}) {
+    Gpu other_size = t4;
+    other_size.capacity_bytes += bytes;
+    const std::string why = why_no_base(of_t4, {other_size});
+    const std::size_t then = why.find("Tesla T4 with "), now = why.rfind("Tesla T4 with ");
+    ASSERT_NE(then, now) << why;
+    EXPECT_NE(why.substr(then, why.find(',', why.find(" and ", then) - 2) - then),
+              why.substr(now, why.find(": ") - now))
+        << why;
+  }
   Gpu other_context = t4;
   other_context.context_bytes += kMiB;
   EXPECT_NE(why_no_base(of_t4, {other_context}).find("--context"), std::string::npos);
