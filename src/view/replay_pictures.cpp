@@ -30,7 +30,7 @@ std::vector<std::uint64_t> thinned(const std::vector<std::uint64_t>& values) {
 
 // Steps: what is reserved stays until it changes.
 std::string steps(const std::vector<std::uint64_t>& points, double scale) {
-  std::string path;
+  std::string path = fmt::format("M0 {:.1f}", kCurveHeight);  // of nothing
   std::uint64_t before = 0;
   for (std::size_t at = 0; at < points.size(); ++at) {
     const double x = kCurveWidth * static_cast<double>(at) / static_cast<double>(points.size());

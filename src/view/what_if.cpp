@@ -61,8 +61,9 @@ class WhatIfs {
     }
     try_gpus(needed);
     const bool is_short = others.size() * facts_.trace.events.size() <= kMostSearchedEvents;
-    if (is_short && left_ >= others.size()) keep_best_of(others);
-    tell(others.size(), is_short && untried_ == 0);
+    const bool searches = is_short && left_ >= others.size();
+    if (searches) keep_best_of(others);
+    tell(others.size(), searches);
   }
 
  private:
@@ -74,6 +75,7 @@ class WhatIfs {
       ++untried_;
       return std::nullopt;
     }
+    --left_;  // also where it fails: it takes as long
     const Columns& columns = scene_.columns;
     ReplayCurve curve(columns.first, columns.stretch, columns.count());
     ReplayOptions options;
@@ -84,7 +86,6 @@ class WhatIfs {
     options.curve = &curve;
     const Result<ReplayResult> result = replay(facts_.trace, options);
     if (!result || result->events == 0) return std::nullopt;
-    --left_;
     WhatIf made;
     made.name = shown(name, 240);
     made.fits = result->failure_count == 0;

@@ -9,6 +9,7 @@
 #include "models/gpus.h"
 #include "models/replay.h"
 #include "view/columns.h"
+#include "view/replay_pictures.h"
 #include "view/source_links.h"
 #include "view/thin.h"
 
@@ -93,6 +94,32 @@ TEST(WhatIfs, WhatWouldTakeTooLongIsNotReplayedAndCounted) {
     EXPECT_NE(told.find("more were not replayed"), std::string::npos) << told;
     EXPECT_NE(told.find("settings are not replayed here"), std::string::npos) << told;
   }
+}
+
+// Five replays are shown before any is searched among the twelve that nobody proposes.
+TEST(WhatIfs, SettingsAreSaidToBeReplayedWhereTheyAre) {
+  const Trace trace = recording("gpt_oom");
+  const Judgement judgement = judge(trace);
+  for (const std::uint64_t replays : {5, 6, 16, 17, 40}) {
+    Scene scene;
+    scene.columns = measure_columns(*judgement.facts, 0, kMostColumns);
+    add_what_ifs(judgement, 0, replays * trace.events.size(), scene);
+    const std::string told = fmt::format("{}", fmt::join(scene.what_ifs_told, " "));
+    EXPECT_EQ(told.find("12 more settings were replayed") != std::string::npos, replays >= 17) << replays << told;
+    EXPECT_EQ(told.find("12 more settings are not replayed here") != std::string::npos, replays < 17)
+        << replays << told;
+  }
+}
+
+TEST(WhatIfs, ACurveOfNothingIsAPath) {
+  Viewed viewed;
+  Scene& scene = viewed.scenes.emplace_back();
+  scene.what_ifs.emplace_back().name = "x:y";
+  const std::string page = replay_section(viewed);
+  std::size_t paths = 0;
+  for (std::size_t at = page.find(" d=\""); at != std::string::npos; at = page.find(" d=\"", at + 1), ++paths)
+    EXPECT_EQ(page.substr(at + 4, 2), "M0") << page.substr(at, 40);
+  EXPECT_EQ(paths, 3u);
 }
 
 TEST(WhatIfs, WhatNoModelRepeatsIsNotReplayed) {
