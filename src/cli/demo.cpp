@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/safe_text.h"
+#include "base/shell_words.h"
 #include "cli/installation.h"
 #include "cli/options.h"
 #include "cli/private_files.h"
@@ -86,7 +87,7 @@ class Show {
   // What is shown, in a sentence, and the verb with its words, as it is typed and as it is run.
   void part(const std::string& sentence, const std::vector<std::string>& words) {
     std::string typed;
-    for (const std::string& word : words) typed += " " + word;
+    for (const std::string& word : words) typed += " " + shell_word(word);
     say(fmt::format("\n{}. {}\n\n$ faultline{}\n\n", ++number_, sentence, shown(typed)));
     std::vector<std::string> command = {executable_folder() + "/faultline"};
     command.insert(command.end(), words.begin(), words.end());

@@ -18,11 +18,13 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> position_in(const std::st
   if (path.empty() || ::stat(path.c_str(), &wanted) != 0 || !S_ISREG(wanted.st_mode) || wanted.st_size == 0)
     return std::nullopt;
   std::error_code problem;
-  for (const fs::directory_entry& entry : fs::directory_iterator("/proc/self/fd", problem)) {
+  // descriptors come and go meanwhile; nothing may be thrown in the thread that draws
+  for (fs::directory_iterator entry("/proc/self/fd", problem), end; !problem && entry != end;
+       entry.increment(problem)) {
     struct stat seen{};
-    if (::stat(entry.path().c_str(), &seen) != 0 || seen.st_ino != wanted.st_ino || seen.st_dev != wanted.st_dev)
+    if (::stat(entry->path().c_str(), &seen) != 0 || seen.st_ino != wanted.st_ino || seen.st_dev != wanted.st_dev)
       continue;
-    std::ifstream about("/proc/self/fdinfo/" + entry.path().filename().string());
+    std::ifstream about("/proc/self/fdinfo/" + entry->path().filename().string());
     std::string word;
     std::uint64_t position = 0;
     if (about >> word >> position && word == "pos:" && position != 0)

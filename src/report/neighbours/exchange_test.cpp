@@ -45,6 +45,19 @@ TEST(Exchange, AFileBelowTheFolderIsRelative) {
   EXPECT_EQ(below("/home/user", "/home/user"), "/home/user");
 }
 
+TEST(Exchange, MarkdownLinksNothingByItself) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"www.evil.example", "www&#46;evil.example"},
+      {"(WWW.x.y)", "(WWW&#46;x.y)"},
+      {"see GH-12, gh-3", "see GH&#45;12, gh&#45;3"},
+      // of these nothing is made
+      {"awww.x, www, ww.x", "awww.x, www, ww.x"},
+      {"HIGH-12, GH-x, GH-, gpu-12", "HIGH-12, GH-x, GH-, gpu-12"},
+      {"train_2.py", "train_2.py"},
+  };
+  for (const auto& [text, written] : cases) EXPECT_EQ(markdown_text(text), written);
+}
+
 TEST(Exchange, MarkdownOfAnInputIsText) {
   Report report = hostile("<script>@team #12 [x](http://y) **b** `c` ```d | e</details>");
   EXPECT_NE(all_of(to_markdown, report).find("````text\n"), std::string::npos) << "the fence is longer than any inside";

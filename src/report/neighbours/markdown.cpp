@@ -1,7 +1,7 @@
 // Markdown, for an issue or a chat: the verdict to read at once, the whole report folded behind it.
 #include <algorithm>
-#include <cctype>
 
+#include "base/characters.h"
 #include "base/safe_text.h"
 #include "base/units.h"
 #include "report/finding_text.h"
@@ -12,7 +12,19 @@
 namespace faultline {
 namespace {
 
-bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+bool is_alphanumeric(char c) { return is_letter(c) || is_digit(c); }
+
+// What GitHub makes a link of without any mark: "www.", "GH-12". Here is the character that must not stand as it is.
+bool is_within_link(std::string_view text, std::size_t at) {
+  const auto follows = [&](std::string_view word) {
+    if (at < word.size() || (at > word.size() && is_alphanumeric(text[at - word.size() - 1]))) return false;
+    const std::string_view before = text.substr(at - word.size(), word.size());
+    return std::equal(before.begin(), before.end(), word.begin(),
+                      [](char a, char b) { return a == b || (is_upper(a) && a - 'A' + 'a' == b); });
+  };
+  return (text[at] == '.' && follows("www")) ||
+         (text[at] == '-' && follows("gh") && at + 1 < text.size() && is_digit(text[at + 1]));
+}
 
 std::size_t longest_run(std::string_view text, char c) {
   std::size_t longest = 0, run = 0;
@@ -56,7 +68,8 @@ std::string markdown_text(std::string_view input) {
   std::string out;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
-    const bool within_word = at > 0 && at + 1 < text.size() && is_letter(text[at - 1]) && is_letter(text[at + 1]);
+    const bool within_word =
+        at > 0 && at + 1 < text.size() && is_alphanumeric(text[at - 1]) && is_alphanumeric(text[at + 1]);
     if (c == '<')
       out += "&lt;";
     else if (c == '>')
@@ -69,6 +82,8 @@ std::string markdown_text(std::string_view input) {
       out += "&#35;";
     else if (c == ':' && text.compare(at, 3, "://") == 0)
       out += "&#58;";
+    else if (is_within_link(text, at))
+      out += c == '.' ? "&#46;" : "&#45;";
     else if (std::string_view("\\`*[]|~").find(c) != std::string_view::npos || (c == '_' && !within_word))
       out += {'\\', c};
     else

@@ -17,8 +17,6 @@ using Kind = DumpLine::Kind;
 constexpr std::size_t kNone = std::string_view::npos;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 48;
 
-constexpr bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
-
 std::optional<std::uint64_t> number_in(std::string_view words, int base = 10) {
   std::uint64_t number = 0;
   const auto [stop, error] = std::from_chars(words.data(), words.data() + words.size(), number, base);
@@ -69,7 +67,7 @@ DumpLine chunk_line(std::string_view line, std::size_t size_at) {
   if (address.starts_with("0x")) address.remove_prefix(2);
   const std::size_t digits = std::min(address.find(' '), address.size());
   if (digits == 0 || digits > 16 ||
-      !std::all_of(address.begin(), address.begin() + static_cast<std::ptrdiff_t>(digits), is_hex))
+      !std::all_of(address.begin(), address.begin() + static_cast<std::ptrdiff_t>(digits), is_hex_digit))
     return read;
   const auto begin = number_in(address.substr(0, digits), 16);
   std::string_view rest = line.substr(size_at + 9);
@@ -208,7 +206,7 @@ bool is_size_line(std::string_view text, std::size_t at) {
   const std::size_t begin = at > 80 ? at - 80 : 0;
   const std::string_view before = text.substr(begin, at - begin);
   if (before.ends_with("Next region") || before.ends_with(" Chunks")) return true;
-  if (before.empty() || !is_hex(before.back())) return false;
+  if (before.empty() || !is_hex_digit(before.back())) return false;
   const std::size_t mark = before.rfind(" at ");
   return mark != kNone && (before.substr(0, mark).ends_with("InUse") || before.substr(0, mark).ends_with("Free") ||
                            before.substr(0, mark).ends_with("Free ") || before.substr(0, mark).ends_with("Chunk"));

@@ -98,12 +98,8 @@ class Reader {
       case DumpLine::Kind::kBin: return bin(read);
       case DumpLine::Kind::kRegion: return region(read);
       case DumpLine::Kind::kChunk: return chunk(read);
-      case DumpLine::Kind::kRefused:
-        refused_ = read.sizes[0];
-        refused_at_ = at;
-        refused_time_ = time_of_line(line);
-        return;
-      case DumpLine::Kind::kBaseLimit: base_limit_ = read.sizes[0]; return;
+      case DumpLine::Kind::kRefused: refused_ = said(read); return;
+      case DumpLine::Kind::kBaseLimit: base_limit_ = said(read); return;
       case DumpLine::Kind::kBar: return bar(read);
       case DumpLine::Kind::kSizes: return sizes(read);
       case DumpLine::Kind::kPool: return pool(read);
@@ -152,18 +148,29 @@ class Reader {
     open.writer = writer_;
     open.dump.begin = at_;
     open.dump.end = end_;
-    if (refusal_is_near()) open.dump.refused = refused_;
+    // A pool that the driver refuses waits for what is freed meanwhile, ten seconds at most, and then prints its map.
+    if (is_near(refused_, 15)) open.dump.refused = refused_->bytes;
     refused_.reset();
-    open.dump.base_limit = base_limit_;
+    // XLA names it while it compiles what the same thread runs next; it says of no GPU which.
+    if (base_limit_ && base_limit_->writer == writer_) {
+      if (is_near(base_limit_, 600)) open.dump.base_limit = base_limit_->bytes;
+      base_limit_.reset();
+    }
     return open;
   }
 
-  // A pool that the driver refuses waits for what is freed meanwhile, ten seconds at most, and then prints its map.
-  bool refusal_is_near() const {
-    constexpr std::int64_t kMostSeconds = 15;
-    if (!refused_ || at_ - refused_at_ > kBefore) return false;
-    const std::optional<LineTime> time = refused_time_ ? time_of_line(line_) : std::nullopt;
-    return !time || time->seconds_from(*refused_time_) <= kMostSeconds;
+  // What stands in front of a map and is told of the map behind it alone.
+  struct Said {
+    std::optional<ByteInterval> bytes;
+    std::size_t at = 0;
+    std::optional<LineTime> time;
+    DumpWriter writer;
+  };
+  Said said(const DumpLine& read) const { return {read.sizes[0], at_, time_of_line(line_), writer_}; }
+  bool is_near(const std::optional<Said>& said, std::int64_t most_seconds) const {
+    if (!said || at_ - said->at > kBefore) return false;
+    const std::optional<LineTime> time = said->time ? time_of_line(line_) : std::nullopt;
+    return !time || time->seconds_from(*said->time) <= most_seconds;
   }
 
   // The latest of this writer that has not come to its end.
@@ -405,9 +412,7 @@ class Reader {
 
   std::list<Open> open_;
   Open* fed_ = nullptr;  // whose line the last one was
-  std::optional<ByteInterval> refused_, base_limit_;
-  std::size_t refused_at_ = 0;
-  std::optional<LineTime> refused_time_;
+  std::optional<Said> refused_, base_limit_;
   std::string_view line_;  // that is being read
   DumpWriter writer_;
   std::size_t at_ = 0, end_ = 0;

@@ -146,6 +146,46 @@ TEST(PoolDumpText, WhatTheDriverRefusedBeforeItIsRead) {
   EXPECT_EQ(planned.base_limit, ByteInterval::exactly(3003121664));
 }
 
+// What XLA says that it plans with is of the request behind it: same thread, near, and of that one alone.
+TEST(PoolDumpText, TheLimitThatXlaPlansWithIsOfTheNextMapAlone) {
+  const auto prefix = [](const char* time, int thread) {
+    return "W1116 " + std::string(time) + ".469930    " + std::to_string(thread) + " ";
+  };
+  const auto limit = [&](const char* time, int thread) {
+    return prefix(time, thread) +
+           "s.cc:1068] The byte size of input/output arguments (99) exceeds the base limit (512)\n";
+  };
+  const auto dump = [&](const char* time, int thread, const char* pool = "GPU_0_bfc") {
+    return prefix(time, thread) + "bfc_allocator.cc:598] Allocator (" + pool +
+           ") ran out of memory trying to allocate 1.00GiB (rounded to 1073741824)requested by op \n" +
+           prefix(time, thread) + "bfc_allocator.cc:609] " + std::string(100, '*') + "\n";
+  };
+  std::string far;
+  for (int at = 0; at < 20'000; ++at) far += "epoch 1\n";
+  const struct {
+    const char* name;
+    std::string text;
+    std::vector<bool> has_limit;
+  } cases[] = {
+      {"next", limit("09:49:02", 7587) + dump("09:49:17", 7587), {true}},
+      {"compiled for minutes", limit("09:45:02", 7587) + dump("09:49:17", 7587), {true}},
+      {"hours later", limit("04:49:02", 7587) + dump("09:49:17", 7587), {false}},
+      {"of another thread", limit("09:49:02", 7587) + dump("09:49:17", 9999), {false}},
+      {"far away", limit("09:49:02", 7587) + far + dump("09:49:17", 7587), {false}},
+      {"the second",
+       limit("09:49:02", 7587) + dump("09:49:17", 7587) + dump("09:49:18", 7587, "GPU_3_bfc"),
+       {true, false}},
+      {"another thread's in between",
+       limit("09:49:02", 7587) + dump("09:49:16", 9999) + dump("09:49:17", 7587),
+       {false, true}},
+  };
+  for (const auto& one : cases) {
+    std::vector<bool> has_limit;
+    for (const PoolDump& read : read_pool_dumps(one.text).dumps) has_limit.push_back(read.base_limit.has_value());
+    EXPECT_EQ(has_limit, one.has_limit) << one.name;
+  }
+}
+
 const std::string kRegion =
     "Next region of size 4096\nInUse at 1000 of size 1024 next 2\nFree  at 1400 of size 1024 next 3\n"
     "InUse at 1800 of size 2048 next 18446744073709551615\n";

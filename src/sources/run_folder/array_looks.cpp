@@ -127,7 +127,7 @@ Trace join_looks(std::vector<ArrayLook> looks) {
     else
       ++left_out;
     for (const auto& [what, times] : look.trace.lost) joiner.trace().count(what, times);
-    if (&look != &looks.back()) look.trace = {};
+    look.trace = {};
   }
   Trace trace = joiner.take();
   trace.capabilities = kStacks | kTimes | kEvents;
