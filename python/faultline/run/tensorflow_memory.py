@@ -215,6 +215,8 @@ class TensorFlowMemory:
             given = os.environ.get("TF_MKL_ALLOC_MAX_BYTES", "")
             limit = int(given) if given.isdigit() else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
             head.append(f"property bfc.mklcpu.limit = {limit}")
+        elif host != "cpu" and (given := os.environ.get("TF_CPU_BFC_MEM_LIMIT_IN_MB", "")).isdigit():
+            head.append(f"property bfc.{host}.limit = {int(given) << 20}")
         with self._first:
             if self._log is None:
                 log = TensorLog(self._recording.process, "".join(line + "\n" for line in head))
