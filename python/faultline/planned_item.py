@@ -97,7 +97,8 @@ class _Planned:
             fail(
                 f"needs {_words(plan['needed'])} of GPU memory, and {gpu} has {_words(plan['gpu']['capacity'])}"
                 + (f": {_words(missing)} too little" if missing > 0 else "")
-                + (f"\n  fails at {place}" if place else ""),
+                + (f"\n  fails at {place}" if place else "")
+                + (f"\n  this holds only {why}" if (why := _decided(plan)) else ""),
                 _holders(report),
             )
         if budget.get("over"):
@@ -105,7 +106,7 @@ class _Planned:
             self._tell(f"{least}{_words(budget['needed'])}{on}, over the budget of {_words(budget['bytes'])}")
             text = f"needs {least}{_words(budget['needed'])} of GPU memory{on}, {least}{_words(budget['over'])} over its budget of {_words(budget['bytes'])}"
             self._end_as_the_test_did(told, plan, f"\nBeside that it {text}.")
-            fail(text, _holders(report))
+            fail(text + (f"\n  this holds only {why}" if (why := _decided(plan)) else ""), _holders(report))
         self._end_as_the_test_did(told, plan)
         if went_on := _went_on_after(report, told):
             words, asked = went_on
@@ -136,7 +137,11 @@ class _Planned:
         self._end_as_the_test_did(told, plan)
         if went_on := _went_on_after(report, told):
             asked = "; ".join(went_on[1])
-            self.item.warn(pytest.PytestWarning(f"{went_on[0]}: what it asked for then was not kept ({asked})"))
+            self.item.warn(
+                pytest.PytestWarning(
+                    f"{went_on[0]}: whether what it asked for then would be kept is not judged ({asked})"
+                )
+            )
         if _uses_no_gpu(plan):
             self._tell("no GPU memory")
             self.item.warn(pytest.PytestWarning("marked no_gpu_leak, but it used no GPU: there was nothing to plan"))
@@ -410,8 +415,13 @@ def _why_unsure(plan: dict) -> str:
         return f"the dry run was stopped {plan['stopped']}; seconds= in the mark gives it more time"
     if plan["verdict"] == "fits-until":
         return "its memory grows with every step"
-    decided = [f"{note['verdict']}" for note in plan["notes"] if note["kind"] == "value" and note.get("verdict")]
-    return f"it holds only {decided[0]}; real=True in the mark computes it" if decided else ""
+    return f"it holds only {why}" if (why := _decided(plan)) else ""
+
+
+def _decided(plan: dict) -> str:
+    """By a number that is not computed, in words; empty: by none."""
+    decided = [note["verdict"] for note in plan["notes"] if note["kind"] == "value" and note.get("verdict")]
+    return f"{decided[0]}; real=True in the mark computes it" if decided else ""
 
 
 def _machine_has_gpu() -> bool:

@@ -253,6 +253,12 @@ def test_that_keeps_a_few(layer):
 
 
 @pytest.mark.gpu_memory("1GiB")
+def test_that_a_number_decides():
+    if torch.randn(10**6, device="cuda").sum() > 0:
+        torch.empty(2 * GIB, dtype=torch.uint8, device="cuda")
+
+
+@pytest.mark.gpu_memory("1GiB")
 def test_behind_a_real_backward(layer):  # as PyTorch says it in a copy of a process whose backward ran on a GPU
     layer(torch.randn(256, 4096, device="cuda"))
     raise RuntimeError("Unable to handle autograd's threading in combination with fork-based multiprocessing.")
@@ -304,6 +310,7 @@ OUTCOMES = {
     "test_that_leaks_more_than_there_is": (FAIL, ["run 10 times, the test ran out of the memory of Tesla T4"]),
     "test_that_fills_a_cache_slowly": (PASS, []),
     "test_that_keeps_a_few": (PASS, []),
+    "test_that_a_number_decides": (FAIL, ["this holds only with a branch decided by a value", "real=True"]),
     "test_behind_a_real_backward": (
         FAIL,
         ["could not be judged: ", "PyTorch ran a backward pass for real in this process"],
