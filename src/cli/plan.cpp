@@ -1,4 +1,6 @@
 // plan -- CMD…: runs CMD without a GPU, and says whether it would fit on one, why not, and what would make it fit.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <chrono>
 
@@ -103,6 +105,13 @@ Result<Held> held_against(const PlanArguments& arguments, const std::vector<Gpu>
   if (!allowed) return Error{"--may-grow: " + allowed.error().message(), {}, {}};
   held.allowed = std::move(*allowed);
   Result<Input> input = open_input(arguments.compare);
+  // what it is not, and how to make that, is of other inputs; that it is empty or cut holds of a report too
+  if (!input && (!input.error().next.empty() || input.error().what.find("snapshot") != std::string::npos) &&
+      (arguments.compare == "-" || ::access(arguments.compare.c_str(), R_OK) == 0))
+    return Error{"--compare: " + arguments.compare +
+                     ": this is no report of a plan; write one with faultline plan --format json -- …",
+                 {},
+                 {}};
   if (!input) return Error{"--compare: " + input.error().message(arguments.compare), {}, {}};
   held.base = make_report(*input);
   held.base->input_path = arguments.compare;

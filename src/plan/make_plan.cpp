@@ -101,6 +101,12 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
 std::string nothing_planned(const PlanQuestion& question, const DryRunResult& first) {
   for (const ProcessSummary& process : first.processes) {
     if (process.unsupported.empty()) continue;
+    // not the program's: the run's folder has no room, or cannot be written
+    for (const std::string_view words : {"no room for more of the trace", "the trace file cannot be "}) {
+      if (const std::size_t at = process.unsupported.find(words); at != std::string::npos)
+        return fmt::format("nothing was planned: {}. Give another folder with -o, or make room there",
+                           process.unsupported.substr(0, process.unsupported.find(". ", at)));
+    }
     return "this program cannot be dry-run: " + process.unsupported +
            (question.real || process.unsupported.starts_with("PyTorch ") || process.unsupported.starts_with("JAX ") ||
                     process.unsupported.starts_with("TensorFlow ")
@@ -109,6 +115,9 @@ std::string nothing_planned(const PlanQuestion& question, const DryRunResult& fi
   }
   const ProcessSummary* main = first.main();
   if (main != nullptr && !main->trace.empty()) return {};
+  // whoever ends it while PyTorch is imported knows why it did not come to its end
+  if ((first.interrupted || first.out_of_time) && first.import_trouble.starts_with("PyTorch's import "))
+    return "nothing was planned: PyTorch was still being imported";
   if (!first.import_trouble.empty())
     return "nothing was planned: " + first.import_trouble +
            (first.status > 128 ? fmt::format(" (signal {})", first.status - 128) : "");

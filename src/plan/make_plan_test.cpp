@@ -192,6 +192,37 @@ TEST(MakePlan, NothingIsPlannedWithoutATraceOrWhereSomethingIsUnsupported) {
             "nothing was planned: PyTorch could not be imported by python (signal 7)");
 }
 
+TEST(MakePlan, WhatEndedThePlanFromOutsideIsNotPutDownToTheProgramOrToPyTorch) {
+  const PlanQuestion question = MadeUpProgram().question();
+  for (const char* trouble : {"PyTorch's import was interrupted (KeyboardInterrupt)",
+                              "PyTorch's import did not come to its end: the process ended in it"}) {
+    DryRunResult run;
+    run.import_trouble = trouble;
+    run.status = 130;
+    EXPECT_EQ(nothing_planned(question, run), "nothing was planned: " + std::string(trouble) + " (signal 2)");
+    for (bool DryRunResult::* const ended : {&DryRunResult::interrupted, &DryRunResult::out_of_time}) {
+      DryRunResult stopped = run;
+      stopped.*ended = true;
+      EXPECT_EQ(nothing_planned(question, stopped), "nothing was planned: PyTorch was still being imported");
+      stopped.import_trouble = "PyTorch is not installed for python";  // that was over by then
+      EXPECT_NE(nothing_planned(question, stopped).find("not installed"), std::string::npos);
+    }
+  }
+  DryRunResult full = MadeUpProgram::left(kGiB, false);
+  for (const char* what : {"/run/process-4.faultline: no room for more of the trace: No space left on device. What was "
+                           "recorded until then "
+                           "is kept and can be read.",
+                           "no room for more of the trace: No space left on device",
+                           "/run/process-4.faultline: the trace file cannot be created: Read-only file system"}) {
+    full.processes.front().unsupported = what;
+    const std::string told = nothing_planned(question, full);
+    EXPECT_TRUE(told.starts_with("nothing was planned: ")) << told;
+    EXPECT_NE(told.find("folder with -o"), std::string::npos) << told;
+    for (const char* wrong : {"..", "--real", "can be read", "dry-run"})
+      EXPECT_EQ(told.find(wrong), std::string::npos) << told;
+  }
+}
+
 TEST(DryRun, ThePlanIsAboutTheProcessThatRanOutElseTheOneThatTookMost) {
   std::vector<ProcessSummary> processes(3);
   processes[1].peak_reserved = kGiB;

@@ -77,7 +77,7 @@ int TraceFile::open_again() const {
 
 Status TraceFile::write_header() {
   const TraceFileHeader header;
-  if (Status status = reserve_until(kTraceUnitBytes); !status) return status.error();
+  if (Status status = reserve_until(kTraceUnitBytes); !status) return Error{status.error().what, {}, {}};  // none yet
   const Descriptor file(open_again());
   const ssize_t written = file ? ::pwrite(file.number(), &header, sizeof header, 0) : -1;
   if (written != static_cast<ssize_t>(sizeof header))

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 
 import pytest
@@ -39,6 +40,12 @@ def test_without_python_the_rest_is_shown(demo):
     done = demo("-o", "there", PATH="/nowhere")
     told = done.stdout.decode()
     assert done.returncode == 0 and "there is no python3" in told and told.endswith("/there/page.html\n")
+
+
+def test_commands_are_shown_as_a_shell_takes_them(demo, tmp_path):
+    told = demo("-o", "it's here", PATH="/nowhere").stdout.decode()
+    typed = [shlex.split(line[2:]) for line in told.splitlines() if line.startswith("$ faultline ")]
+    assert len(typed) == 4 and "it's here/page.html" in typed[-1], told
 
 
 def test_a_folder_with_something_in_it_is_not_used(demo, tmp_path):

@@ -73,6 +73,8 @@ class _Import:
         gc.set_threshold(*self._thresholds)
         if problem is None:
             return self._tell(f"PyTorch is not installed for {sys.executable}")
+        if isinstance(problem, KeyboardInterrupt):
+            return self._tell("PyTorch's import was interrupted (KeyboardInterrupt)")
         text = (str(problem).strip().splitlines() or [""])[0].strip()
         trace, place = problem.__traceback__, ""
         while trace is not None:

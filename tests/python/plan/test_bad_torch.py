@@ -1,6 +1,7 @@
 """A PyTorch that is broken, half installed, too old or of an unknown version: a sentence, and no verdict."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -40,6 +41,26 @@ def test_a_broken_pytorch_is_called_so(binary, tmp_path, content, words):
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("faultline: ") and words in last, done.stderr
     assert "FITS" not in done.stdout + done.stderr and "_import_watch" not in done.stderr
+
+
+def test_one_that_is_interrupted_is_not_called_broken(binary, tmp_path):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(600)\n")
+    (tmp_path / "program.py").write_text("import torch\n")
+    process = subprocess.Popen(
+        [binary, "plan", "--gpu", "T4", "-o", "run", "--", sys.executable, "program.py"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate()
+    last = errors.strip().splitlines()[-1]
+    assert process.returncode == 2 and "PyTorch was still being imported; it was interrupted" in last, errors
+    assert "broken" not in last and "import torch" not in last
 
 
 def test_one_that_is_not_installed_is_called_so_also_where_the_program_goes_on(binary, tmp_path):
