@@ -31,7 +31,7 @@ std::string refused(std::uint64_t bytes) {
          "external/xla+/xla/stream_executor/cuda/cuda_status.cc:45\n\n";
 }
 std::string base_limit(std::uint64_t bytes) {
-  return "E1116 09:49:02.212542    7587 gpu_hlo_schedule.cc:1068] The byte size of input/output arguments (99) exceeds "
+  return "E1116 09:55:02.212542    8765 gpu_hlo_schedule.cc:1068] The byte size of input/output arguments (99) exceeds "
          "the base limit (" +
          std::to_string(bytes) + "). This indicates an error in the calculation!\n";
 }
