@@ -148,7 +148,8 @@ def test_a_cell_is_recorded_at_the_driver_and_told_by_cells_and_lines(kernel):
     third = kernel.run("%%faultline run --page memory.html\nafter = 1")
     assert kernel.run("import pathlib; 'hold' in pathlib.Path('memory.html').read_text()").result == "True"
     assert "not written" not in third.text
-    assert "The page nodir/x.html was not written" in kernel.run("%%faultline run --page nodir/x.html\nafter = 2").text
+    without_page = kernel.run("%%faultline run --page nodir/x.html\nafter = 2")
+    assert "The page nodir/x.html was not written" in without_page.text, without_page
     assert "Nothing wrong was found" in third.text and "earlier cells is not told again (1)" in third.text
     assert kernel.run("len(told.findings), told.findings[0]['rule']").result == "(1, 'memory/out-of-memory')"
     assert kernel.run("%faultline").text.count("are recorded in this kernel") == 1

@@ -172,7 +172,7 @@ class CellRecording:
     def _write_page(self, folder):
         status, _, told = call("view", folder, "-o", os.path.abspath(self._order.page), "--no-open")
         if status != 0:
-            self._why_no_page = told.strip()
+            self._why_no_page = told.strip() or f"faultline view ended with status {status}."
 
 
 def _module(name):
