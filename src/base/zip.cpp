@@ -102,18 +102,21 @@ Result<std::vector<Entry>> directory_of(Bytes archive) {
     const std::uint64_t stands_at = cursor.offset();
     if (cursor.u32() != kCentral) return damaged("its directory holds something else", stands_at);
     Entry entry;
-    cursor.u16(), cursor.u16();  // made by, needs
+    cursor.u16(), cursor.u16();  // made by, needs: a mode is looked at whoever claims to have made it
     const std::uint16_t flags = cursor.u16();
     entry.method = cursor.u16();
     cursor.u32();  // time and day
     entry.checksum = cursor.u32(), entry.packed_bytes = cursor.u32(), entry.bytes = cursor.u32();
     const std::uint16_t name_bytes = cursor.u16(), more_bytes = cursor.u16(), comment_bytes = cursor.u16();
-    cursor.u16(), cursor.u16(), cursor.u32();  // disk and attributes: everything is a plain file here
+    cursor.u16(), cursor.u16();  // disk, whether it is text
+    const std::uint32_t mode = cursor.u32() >> 16;
     entry.offset = cursor.u32();
     const Bytes name = cursor.take(name_bytes);
     cursor.take(more_bytes), cursor.take(comment_bytes);
     if (!cursor.ok()) return damaged("its directory ends too early", stands_at);
     entry.name.assign(name.begin(), name.end());
+    if (const std::uint32_t kind = mode & 0170000U; kind != 0 && kind != 0100000U && kind != 0040000U)
+      return Error{"the zip archive holds a link or a device, which is not followed", {}, "It is not read."};
     if ((flags & kEncrypted) != 0) return Error{"an encrypted zip archive is not read", {}, "Unpack it first."};
     if (entry.method != kStored && entry.method != kDeflated)
       return Error{"the zip archive is compressed in a way that is not known here", {}, "Unpack it first."};

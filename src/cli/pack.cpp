@@ -86,14 +86,23 @@ std::string told_pack(const pack::Pack& made, const std::string& output) {
       taken += fmt::format("  {:>7}  {}, {} different\n", format_count(count.times),
                            pack::name_of(static_cast<pack::Kind>(kind)), format_count(count.different));
   }
-  text += taken.empty() ? "Nothing had to be taken out.\n" : "Taken out, with a stand-in for each:\n" + taken;
+  text += taken.empty() ? "Nothing had to be taken out, as far as Faultline knows: look through it.\n"
+                        : "Taken out, with a stand-in for each:\n" + taken;
   if (!made.left_out.empty()) {
     text += "Left out:\n";
-    for (const pack::LeftOut& one : made.left_out) text += fmt::format("  {}: {}\n", shown(one.name), shown(one.why));
+    constexpr std::size_t kMostNamed = 20;
+    for (std::size_t i = 0; i < made.left_out.size() && i < kMostNamed; ++i)
+      text += fmt::format("  {}: {}\n", shown(made.left_out[i].name), shown(made.left_out[i].why));
+    if (made.left_out.size() > kMostNamed)
+      text += fmt::format("  and {} more, which {} names\n", made.left_out.size() - kMostNamed, kPackTakenOut);
   }
-  if (!made.written_as_traces.empty())
-    text += fmt::format("Written again as Faultline traces: {}.\n",
-                        shown(fmt::format("{}", fmt::join(made.written_as_traces, ", "))));
+  if (const std::size_t traces = made.written_as_traces.size(); traces != 0) {
+    std::string names = fmt::format(
+        "{}", fmt::join(made.written_as_traces.begin(),
+                        made.written_as_traces.begin() + std::ptrdiff_t(std::min<std::size_t>(traces, 3)), ", "));
+    if (traces > 3) names += fmt::format(" and {} more", traces - 3);
+    text += fmt::format("Written again as Faultline traces: {}.\n", shown(names));
+  }
   return text +
          "Kept: names of files and functions, source lines that the report quotes, sizes, shapes, times. "
          "Look through it before you give it away.\n" +
@@ -112,13 +121,14 @@ int pack_input(const PackOptions& options) {
   request.owner = owner_for(options);
   request.manner.keep_arguments = options.keep_arguments;
   std::optional<Progress> progress(std::in_place);
-  request.step = [&](const std::string& name, std::size_t done, std::size_t all) {
-    progress->step(fmt::format("packing {}, {} of {} files", name, done + 1, all));
+  request.step = [&](const std::string& file, std::size_t done, std::size_t all) {
+    progress->step(fmt::format("packing {}, {} of {} files", file, std::min(done + 1, all), all));
     return !interrupted();
   };
   Result<pack::Pack> made = pack::make_pack(request);
   progress.reset();
   if (!made) return fail(made.error().message(options.path));
+  if (interrupted()) return fail("it was interrupted; nothing was written");
   if (Status written = write_text(output, made->archive); !written) return fail(written.error().message());
   return write_out(told_pack(*made, output), kClean);
 }

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/byte_stream.h"
 #include "base/characters.h"
-#include "base/json_input.h"
 #include "base/plain_file.h"
 #include "base/zip.h"
 #include "sources/pack/pack.h"
@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostFiles = 4096, kMostDepth = 3, kMostNameBytes = 120;
+constexpr std::size_t kMostLearnedBytes = std::size_t{1} << 30;
 
 constexpr std::string_view kNote =
     "This is a pack that Faultline made of a recording of GPU memory, for a bug report.\n"
@@ -37,14 +38,20 @@ constexpr std::string_view kNote =
     "under their old names. Equal stand-ins (folder-1, <token-1>) stood for equal things.\n";
 
 struct Found {
-  std::string path, name;  // name: in the pack, below folder/
+  std::string path;
+  std::vector<std::string> parts;  // of its name below the folder, as it is
+  std::string name;                // in the pack, below folder/
   std::int64_t changed_ns = 0;
+};
+
+struct Stayed {
+  std::vector<std::string> parts;
+  std::string why;
 };
 
 struct Search {
   std::vector<Found> files;
-  std::vector<LeftOut> left_out;
-  std::set<std::string> names;
+  std::vector<Stayed> left_out;
 };
 
 // Of plain characters alone, as a pack may hold it.
@@ -96,8 +103,7 @@ Error unreadable(const std::string& name, int problem) {
 }
 
 // Links are not followed: what they lead to is not of this folder.
-Status look(const std::string& folder, const std::string& below, bool is_run, std::size_t depth, Scrubber& scrubber,
-            Search& search) {
+Status look(const std::string& folder, const std::vector<std::string>& below, bool is_run, Search& search) {
   std::error_code problem;
   std::vector<fs::directory_entry> entries;
   for (fs::directory_iterator at(folder, problem), end; !problem && at != end; at.increment(problem))
@@ -108,15 +114,16 @@ Status look(const std::string& folder, const std::string& below, bool is_run, st
     const std::string name = entry.path().filename().string();
     struct stat seen{};
     if (::lstat(entry.path().c_str(), &seen) != 0) return unreadable(entry.path().string(), errno);
-    const std::string packed = below + plain_name(name, scrubber);
-    const auto leave_out = [&](const char* why) { search.left_out.push_back({packed, why}); };
+    std::vector<std::string> parts = below;
+    parts.push_back(name);
+    const auto leave_out = [&](const char* why) { search.left_out.push_back({parts, why}); };
     if (S_ISLNK(seen.st_mode)) {
       leave_out("a link, which is not followed");
     } else if (S_ISDIR(seen.st_mode)) {
-      const bool is_known = name == layout::kAgain || name == layout::kLarger || name == "tries" || below == "tries/";
-      if (is_run && is_known && depth < kMostDepth) {
-        if (Status looked = look(entry.path().string(), packed + "/", is_run, depth + 1, scrubber, search); !looked)
-          return looked;
+      const bool is_known = name == layout::kAgain || name == layout::kLarger || name == "tries" ||
+                            (below.size() == 1 && below[0] == "tries");
+      if (is_run && is_known && below.size() < kMostDepth) {
+        if (Status looked = look(entry.path().string(), parts, is_run, search); !looked) return looked;
       } else if (name != "links" && name != "aside") {
         leave_out("a folder that is no part of the recording");
       }
@@ -132,20 +139,31 @@ Status look(const std::string& folder, const std::string& below, bool is_run, st
       return Error{"this folder holds more than " + std::to_string(kMostFiles) + " files", {}, "Name the one to pack."};
     } else {
       search.files.push_back({entry.path().string(),
-                              only_one(is_run ? packed : without_compression(packed), search.names),
+                              std::move(parts),
+                              {},
                               std::int64_t{seen.st_mtim.tv_sec} * 1'000'000'000 + seen.st_mtim.tv_nsec});
     }
   }
   return Ok{};
 }
 
-// Names of users are to be known before the first text is rewritten.
+// Names of users are to be known before the first text is rewritten and the first file is named. Of what is binary the bytes tell them too.
 void learn_from(const std::vector<Found>& files, Scrubber& scrubber) {
   for (const Found& file : files) {
-    if (!file.name.ends_with(".json") && !file.name.ends_with(".txt")) continue;
-    if (const Result<std::string> text = read_plain_file(file.path, kMostJsonBytes)) scrubber.learn(*text);
+    Result<ByteStream> stream = ByteStream::open(file.path, NamedBy::kInput);
+    if (!stream) continue;
+    if (const Result<std::string> bytes = stream->read_all(kMostLearnedBytes)) scrubber.learn(*bytes);
   }
 }
+
+std::string packed_name(const std::vector<std::string>& parts, Scrubber& scrubber) {
+  std::string name;
+  for (const std::string& part : parts) name += (name.empty() ? "" : "/") + plain_name(part, scrubber);
+  return name;
+}
+
+// Interrupted ones are written by nobody.
+Error interrupted_error() { return {"it was interrupted; nothing was written", {}, {}}; }
 
 std::string told(const Pack& pack) {
   Json json = {{"schema", "faultline.pack/1"}, {"files", pack.files}};
@@ -169,9 +187,9 @@ Result<Pack> make_pack(const PackRequest& request) {
   Search search;
   std::error_code problem;
   const bool is_folder = fs::is_directory(request.path, problem);
+  const bool is_run = is_folder && holds_run(request.path);
   if (is_folder) {
-    const bool is_run = holds_run(request.path);
-    if (Status looked = look(request.path, "", is_run, 0, scrubber, search); !looked) return looked.error();
+    if (Status looked = look(request.path, {}, is_run, search); !looked) return looked.error();
     if (search.files.empty())
       return Error{
           "this folder holds no run of Faultline, and no file that it reads", {}, "It reads " + known_inputs() + "."};
@@ -181,19 +199,23 @@ Result<Pack> make_pack(const PackRequest& request) {
     const std::string name = fs::path(request.path).filename().string();
     Result<Input> read = open_input(request.path);  // what explain does not take is nobody's recording
     if (!read) return read.error();
-    search.files.push_back({request.path, without_compression(plain_name(name, scrubber)),
-                            std::int64_t{seen.st_mtim.tv_sec} * 1'000'000'000});
+    search.files.push_back({request.path, {name}, {}, std::int64_t{seen.st_mtim.tv_sec} * 1'000'000'000});
   }
   std::stable_sort(search.files.begin(), search.files.end(),
                    [](const Found& a, const Found& b) { return a.changed_ns < b.changed_ns; });
   learn_from(search.files, scrubber);
+  std::set<std::string> names;
+  for (Found& file : search.files) {
+    const std::string name = packed_name(file.parts, scrubber);
+    file.name = only_one(is_run ? name : without_compression(name), names);
+  }
   Pack pack;
-  pack.left_out = std::move(search.left_out);
+  for (const Stayed& one : search.left_out) pack.left_out.push_back({packed_name(one.parts, scrubber), one.why});
   ZipWriter zip;
-  std::vector<std::pair<const Found*, std::string>> contents;
+  if (Status added = zip.add(kPackNote, kNote); !added) return added.error();
+  std::size_t done = 0;
   for (const Found& file : search.files) {
-    if (request.step && !request.step(file.name, contents.size(), search.files.size()))
-      return Error{"it was interrupted; nothing was written", {}, {}};
+    if (request.step && !request.step(file.name, done++, search.files.size())) return interrupted_error();
     if (::access(file.path.c_str(), R_OK) != 0) return unreadable(file.path, errno);
     Result<Rewritten> rewritten = rewritten_file(file.path, scrubber, request.manner);
     if (!rewritten) {
@@ -202,19 +224,15 @@ Result<Pack> make_pack(const PackRequest& request) {
       continue;
     }
     if (rewritten->is_trace) pack.written_as_traces.push_back(file.name);
-    contents.emplace_back(&file, std::move(rewritten->content));
+    const std::string name = std::string(is_folder ? kPackFolder : kPackFile) + file.name;
+    const auto changed = static_cast<std::time_t>(file.changed_ns / 1'000'000'000);
+    if (Status added = zip.add(name, rewritten->content, changed); !added) return added.error();
+    ++pack.files;
   }
-  if (contents.empty()) return Error{"nothing in this folder can be packed: " + pack.left_out.back().why, {}, {}};
-  pack.files = contents.size();
+  if (pack.files == 0) return Error{"nothing in this folder can be packed: " + pack.left_out.back().why, {}, {}};
+  if (request.step && !request.step("what was taken out", done, done)) return interrupted_error();
   pack.taken_out = scrubber.counts();
-  if (Status added = zip.add(kPackNote, kNote); !added) return added.error();
   if (Status added = zip.add(kPackTakenOut, told(pack)); !added) return added.error();
-  for (auto& [file, content] : contents) {
-    const std::string name = std::string(is_folder ? kPackFolder : kPackFile) + file->name;
-    if (Status added = zip.add(name, content, static_cast<std::time_t>(file->changed_ns / 1'000'000'000)); !added)
-      return added.error();
-    content.clear(), content.shrink_to_fit();
-  }
   pack.archive = zip.finish();
   return pack;
 }

@@ -4,6 +4,7 @@
 // trace) is read into a trace as explain reads it, the trace's strings are rewritten, and it is written as a Faultline trace: nothing of the old bytes is left.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,10 +18,11 @@ struct Manner {
   bool keep_arguments = false;  // of command lines, apart from secrets and paths
 };
 
-// Of a text that claims to be JSON; one that breaks off in the middle is rewritten as far as it goes.
+// Nothing but JSON's own tokens, though it may break off or hold several documents; a log may begin like one ("[rank0]: ...") and is none.
+bool is_json_text(std::string_view text);
 std::string rewritten_json(std::string_view text, Scrubber& scrubber, const Manner& manner);
-// A word of a command line, and the one before it; empty: it is the program.
-std::string rewritten_argument(std::string_view word, std::string_view before, Scrubber& scrubber,
+// A word of a command line, and the one before it; none: it is the program.
+std::string rewritten_argument(std::string_view word, std::optional<std::string_view> before, Scrubber& scrubber,
                                const Manner& manner);
 void rewrite(Trace& trace, Scrubber& scrubber);
 

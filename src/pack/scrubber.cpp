@@ -3,12 +3,15 @@
 #include <algorithm>
 
 #include "base/characters.h"
+#include "pack/readable_text.h"
 #include "pack/secrets.h"
 
 namespace faultline::pack {
 namespace {
 
-constexpr std::size_t kMostPathBytes = 4096, kMostUsers = 64;
+constexpr std::size_t kMostPathBytes = 4096, kMostLearned = 4096;
+// A text is looked at in pieces of that size, so that what is kept beside it stays small.
+constexpr std::size_t kPieceBytes = std::size_t{8} << 20;
 
 template <std::size_t N>
 bool is_one_of(std::string_view word, const std::array<std::string_view, N>& words) {
@@ -36,15 +39,21 @@ constexpr std::array<std::string_view, 30> kNobody = {
     "root",  "user",  "users",  "admin", "ubuntu", "debian", "centos", "docker",    "jovyan",   "colab",
     "test",  "guest", "nobody", "torch", "cuda",   "python", "main",   "localhost", "ec2-user", "runner",
     "build", "data",  "home",   "train", "model",  "host",   "plan",   "worker",    "default",  "container"};
-constexpr std::array<std::string_view, 50> kKnownFolders = {
-    "home",      "Users",   "user",    "root",     "tmp",        "opt",        "var",     "mnt",       "data",
-    "workspace", "work",    "content", "kaggle",   "working",    "input",      "srv",     "scratch",   "venv",
-    ".venv",     "env",     "envs",    ".conda",   "conda",      "miniconda3", "lib",     "lib64",     "bin",
-    "src",       "build",   "python",  "include",  "anaconda3",  "local",      "share",   "usr",       ".cache",
-    "cache",     "torch",   "triton",  "nvidia",   "tests",      "examples",   "scripts", "notebooks", "miniforge3",
-    ".local",    "private", "project", "Projects", "huggingface"};
-constexpr std::array<std::string_view, 11> kSystemFolders = {"usr",  "lib", "lib64", "bin", "sbin", "etc",
-                                                             "proc", "sys", "dev",   "nix", "boot"};
+constexpr std::array<std::string_view, 60> kKnownFolders = {
+    "Windows",    "System32",  "etc",     "dev",     "shm",      "sbin",       "Documents",  "Desktop", "Downloads",
+    "runs",       "home",      "Users",   "user",    "root",     "tmp",        "opt",        "var",     "mnt",
+    "data",       "workspace", "work",    "content", "kaggle",   "working",    "input",      "srv",     "scratch",
+    "venv",       ".venv",     "env",     "envs",    ".conda",   "conda",      "miniconda3", "lib",     "lib64",
+    "bin",        "src",       "build",   "python",  "include",  "anaconda3",  "local",      "share",   "usr",
+    ".cache",     "cache",     "torch",   "triton",  "nvidia",   "tests",      "examples",   "scripts", "notebooks",
+    "miniforge3", ".local",    "private", "project", "Projects", "huggingface"};
+constexpr std::array<std::string_view, 9> kSystemFolders = {"usr",  "lib", "lib64", "bin", "sbin",
+                                                            "proc", "sys", "nix",   "boot"};
+// Where paths begin, also where no blank stands before them.
+constexpr std::array<std::string_view, 30> kTopFolders = {
+    "usr",  "home",    "Users", "data",     "mnt",    "opt", "srv",      "scratch", "workspace", "root",
+    "tmp",  "var",     "etc",   "content",  "kaggle", "nfs", "gpfs",     "lustre",  "fsx",       "shared",
+    "work", "storage", "dev",   "projects", "media",  "efs", "datasets", "export",  "private",   "net"};
 constexpr std::array<std::string_view, 4> kInstalled = {"site-packages", "dist-packages", "nvidia", "torch"};
 
 bool is_known_folder(std::string_view name) {
@@ -62,14 +71,49 @@ bool has_ending(std::string_view name) {
   return std::all_of(name.begin() + static_cast<std::ptrdiff_t>(point) + 1, name.end(), is_alphanumeric);
 }
 bool ends_path(char c) {
-  return static_cast<unsigned char>(c) <= ' ' || std::string_view("\"'`<>|*?;,()[]{}:\\").find(c) != npos;
+  return static_cast<unsigned char>(c) <= ' ' || std::string_view("\"'`<>|*?;,()[]{}:\\&").find(c) != npos;
 }
 
-std::string normalised(std::string_view name) {
-  while (name.starts_with('-')) name.remove_prefix(1);
-  std::string words;
-  for (const char c : name) words += c == '-' || c == '.' ? '_' : is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
-  return words;
+bool is_name_character(char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; }
+
+// "train.py:12", "torchrun", line 3, "prog(+0x12)": a place in a program, whatever its file is called.
+bool is_place(std::string_view behind) {
+  return (behind.size() > 1 && behind[0] == ':' && is_digit(behind[1])) || behind.starts_with("\", line ") ||
+         behind.starts_with("(+0x") || behind.starts_with("(_Z") || behind.starts_with("+0x");
+}
+
+// A stand-in of ours, which is scrubbed a second time.
+bool is_stand_in(std::string_view name) {
+  return name.starts_with("folder-") && name.size() > 7 && name.size() < 16 &&
+         std::all_of(name.begin() + 7, name.end(), is_digit);
+}
+
+// Four numbers behind == or a dash are a version, unless a package's name cannot stand there.
+bool is_version(std::string_view text, std::size_t at) {
+  if (at == 0) return false;
+  if (at > 1 && text.substr(at - 2, 2) == "==") return true;
+  if (text[at - 1] != '-' && text[at - 1] != '_') return false;
+  const std::string_view number = text.substr(at, 4);
+  const bool is_likely = number.starts_with("10.") || (number.find('.') == 3 && number[0] == '1');
+  std::size_t begin = at;
+  while (begin > 0 && at - begin < 64 && is_name_character(text[begin - 1])) --begin;
+  const std::string name = lower(text.substr(begin, at - begin));
+  return !is_likely || name.find("nvidia") != npos || name.find("cu1") != npos || name.find("cuda") != npos ||
+         name.find("lib") != npos || name.find("curand") != npos;
+}
+
+// Where a text may be cut: behind a line, and not within a private key or before a value that stands on its own line.
+std::size_t piece_length(std::string_view text) {
+  if (text.size() <= kPieceBytes) return text.size();
+  std::size_t cut = kPieceBytes;
+  const std::size_t begin = text.rfind("-----BEGIN ", cut);
+  if (begin != npos && begin + (std::size_t{1} << 16) > cut && begin > kPieceBytes / 2 &&
+      text.substr(begin, cut - begin).find("-----END ") == npos)
+    cut = begin;
+  for (std::size_t at = text.rfind('\n', cut - 1); at != npos && at > kPieceBytes / 2; at = text.rfind('\n', at - 1)) {
+    if (std::string_view(":=\r ").find(text[at - 1]) == npos) return at + 1;
+  }
+  return cut;
 }
 
 }  // namespace
@@ -95,7 +139,10 @@ Scrubber::Scrubber(const Owner& owner) {
   }
   std::stable_sort(roots_.begin(), roots_.end(),
                    [](const Root& a, const Root& b) { return a.folder.size() > b.folder.size(); });
-  for (const std::string& word : owner.words) add_word(Kind::kWord, word);
+  for (const std::string& word : owner.words) {
+    add_word(Kind::kWord, word);
+    has_asked_ = has_asked_ || !word.empty();
+  }
   for (const std::string& user : owner.users) add_word(Kind::kUser, user);
   for (const std::string& host : owner.hosts) {
     add_word(Kind::kHost, host);
@@ -106,21 +153,28 @@ Scrubber::Scrubber(const Owner& owner) {
 
 void Scrubber::add_word(Kind kind, const std::string& word) {
   const bool is_asked_for = kind == Kind::kWord && !word.empty();
-  if (!is_asked_for && (word.size() < 3 || is_one_of(word, kNobody))) return;
-  const std::pair<Kind, std::string> entry(kind, word);
-  if (std::find(words_.begin(), words_.end(), entry) == words_.end() && words_.size() < kMostUsers)
-    words_.push_back(entry);
+  const std::string small = lower(word);
+  if (!is_asked_for && (word.size() < 3 || is_one_of(std::string_view(small), kNobody))) return;
+  if (!words_[word.size()].emplace(small, std::pair(kind, word)).second) return;
+  for (const char first :
+       {small.front(), is_lower(small.front()) ? static_cast<char>(small.front() - 'a' + 'A') : small.front()})
+    begins_word_[static_cast<unsigned char>(first)] = true;
 }
 
 void Scrubber::learn(std::string_view text) {
-  for (const std::string_view above : {std::string_view("/home/"), std::string_view("/Users/")}) {
+  for (const std::string_view above : {"/home/", "/Users/", "\\Users\\", "%2Fhome%2F", "%2FUsers%2F"}) {
     for (std::size_t at = text.find(above); at != npos; at = text.find(above, at + 1)) {
-      const std::string_view rest = text.substr(at + above.size(), 64);
-      const std::size_t end = rest.find('/');
-      const std::string_view name = rest.substr(0, end == npos ? 0 : end);
-      if (std::all_of(name.begin(), name.end(),
-                      [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; }))
-        add_word(Kind::kUser, std::string(name));
+      std::string_view rest = text.substr(at + above.size(), 64);
+      while (rest.starts_with('\\')) rest.remove_prefix(1);
+      const auto end = std::find_if_not(rest.begin(), rest.end(), is_name_character);
+      std::string_view name = rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
+      while (name.ends_with('.')) name.remove_suffix(1);
+      // a file right below is none
+      const bool is_folder = end != rest.end() && std::string_view("/\\%").find(*end) != npos;
+      if (name.size() == 64 || (!is_folder && has_ending(name)) || learned_ == kMostLearned) continue;
+      const std::size_t known = words_[name.size()].size();
+      add_word(Kind::kUser, std::string(name));
+      learned_ += words_[name.size()].size() - known;
     }
   }
 }
@@ -139,102 +193,83 @@ std::string Scrubber::stand_in(Kind kind, std::string_view value) {
   return known_.emplace(key, std::move(text)).first->second;
 }
 
-bool Scrubber::names_secret(std::string_view name) {
-  static constexpr std::array<std::string_view, 33> kNames = {
-      "password",      "passwd",       "passphrase",  "secret",         "api_key",       "apikey",       "access_key",
-      "secret_key",    "private_key",  "auth_key",    "authkey",        "access_key_id", "account_key",  "credentials",
-      "authorization", "cookie",       "auth_token",  "access_token",   "api_token",     "hf_token",     "hub_token",
-      "github_token",  "gitlab_token", "bot_token",   "session_token",  "refresh_token", "bearer_token", "wandb_token",
-      "client_secret", "sas_token",    "signing_key", "encryption_key", "use_auth_token"};
-  const std::string words = normalised(name);
-  if (words == "token" || is_one_of(std::string_view(words), kNames)) return true;
-  if (std::any_of(kNames.begin(), kNames.end(), [&](std::string_view known) {
-        return words.size() > known.size() && words.ends_with(known) && words[words.size() - known.size() - 1] == '_';
-      }))
-    return true;
-  // a variable of the environment; lower-case names of that kind are a tokenizer's
-  const bool is_variable =
-      std::any_of(name.begin(), name.end(), is_upper) && std::none_of(name.begin(), name.end(), is_lower);
-  return is_variable && (words.ends_with("_token") || words.ends_with("_key") || words.ends_with("_pat") ||
-                         words.ends_with("_secret") || words.ends_with("_pass"));
-}
-
-bool Scrubber::is_secret_value(std::string_view name, std::string_view value) {
-  if (value.empty() || value == "None" || value == "null" || value == "true" || value == "false") return false;
-  // in texts about language models a bare "token" is a word of the text
-  return normalised(name) != "token" || name.starts_with('-') ||
-         (value.size() >= 8 && std::any_of(value.begin(), value.end(), is_digit));
-}
-
-Kind Scrubber::kind_of_secret(std::string_view name) {
-  return normalised(name).find("pass") != std::string::npos ? Kind::kPassword : Kind::kToken;
-}
-
-bool Scrubber::is_telling_argument(std::string_view word) {
-  static constexpr std::array<std::string_view, 40> kWords = {
-      "true",    "false",   "none",     "auto",  "yes",  "no",    "on",   "off",  "cuda",      "cpu",
-      "gpu",     "fp16",    "bf16",     "fp32",  "fp8",  "int8",  "int4", "nf4",  "float16",   "bfloat16",
-      "float32", "float64", "half",     "amp",   "adam", "adamw", "sgd",  "lion", "adafactor", "adagrad",
-      "cosine",  "linear",  "constant", "train", "eval", "test",  "ddp",  "fsdp", "deepspeed", "eager"};
-  if (word.empty() || word.starts_with('-')) return true;
-  const std::string small = normalised(word);
-  if (is_one_of(std::string_view(small), kWords)) return true;
-  // 16, 3e-4, 24GiB, 1x8, 0,1
-  return is_digit(word.front()) && word.size() <= 16 && std::all_of(word.begin(), word.end(), [](char c) {
-           return is_digit(c) || std::string_view(".,+-eExX_kKmMgGtTiIbB").find(c) != npos;
-         });
-}
-
-std::size_t Scrubber::replace_word(std::string_view text, std::size_t at, std::string& out) {
-  for (const auto& [kind, word] : words_) {
-    if (text.substr(at, word.size()) != word) continue;
-    const char next = at + word.size() < text.size() ? text[at + word.size()] : ' ';
-    if (kind != Kind::kWord && is_alphanumeric(next)) continue;
-    out += stand_in(kind, word);
-    return word.size();
+Scrubber::Taken Scrubber::word_at(std::string_view text, std::size_t at, bool begins, std::size_t seam) {
+  if (!begins_word_[static_cast<unsigned char>(text[at])]) return {};
+  for (auto of_length = words_.rbegin(); of_length != words_.rend(); ++of_length) {
+    const auto& [length, words] = *of_length;
+    if (at + length > text.size()) continue;
+    const auto found = words.find(lower(text.substr(at, length)));
+    if (found == words.end()) continue;
+    const auto& [kind, word] = found->second;
+    const char next = at + length < text.size() && at + length != seam ? text[at + length] : ' ';
+    if (kind != Kind::kWord && (!begins || is_alphanumeric(next))) continue;
+    return {0, length, stand_in(kind, word)};
   }
-  return 0;
+  return {};
 }
 
+// A part of a path: no folders are looked for in it.
 std::string Scrubber::with_words_replaced(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const bool begins = at == 0 || !is_alphanumeric(text[at - 1]);
-    const bool begins_word = at == 0 || !is_word_character(text[at - 1]);
-    std::size_t taken = begins_word ? replace_secret(text, at, out) : 0;
-    if (taken == 0 && (begins || !words_.empty()))
-      taken = begins || words_.front().first == Kind::kWord ? replace_word(text, at, out) : 0;
-    if (taken == 0) out += text[at++];
-    at += taken;
+    const char before = at == 0 ? ' ' : text[at - 1];
+    Taken taken;
+    if (!is_word_character(before) && (text[at] != '-' || before != '-')) taken = secret_at(text, at, text.size());
+    if (taken.length == 0) taken = word_at(text, at, !is_alphanumeric(before), npos);
+    if (taken.length == 0) {
+      out += text[at++];
+      continue;
+    }
+    // names stand in what introduces a secret too: ANNA_TOKEN=
+    for (const std::size_t end = at + taken.before; at < end;) {
+      const Taken word = word_at(text.substr(0, end), at, at == 0 || !is_alphanumeric(text[at - 1]), npos);
+      out += word.length == 0 ? std::string(1, text[at]) : word.stand_in;
+      at += std::max<std::size_t>(word.length, 1);
+    }
+    out += taken.stand_in;
+    at += taken.length;
   }
   return out;
 }
 
 // Folder by folder, from one below which nothing is known.
-std::string Scrubber::below(std::string_view path) {
+std::string Scrubber::below(std::string_view path, bool ends_in_file) {
   std::string out;
+  std::string_view above;
   bool is_installed = false, is_users = false;
   while (!path.empty()) {
     const std::size_t end = std::min(path.find('/'), path.size());
     const std::string_view name = path.substr(0, end);
     const bool is_last = end == path.size();
+    const bool is_file =
+        is_last && (ends_in_file || above == "bin" || above == "sbin" || above == "dev" || has_ending(name));
     is_installed = is_installed || is_installed_part(name);
     if (is_users && !name.empty() && !is_one_of(name, kNobody)) {
-      out += stand_in(Kind::kUser, name);
-    } else if (is_installed || name.empty() || name == "." || name == ".." || is_known_folder(name) ||
-               (is_last && has_ending(name)) || name.starts_with("folder-")) {
+      out += stand_in(Kind::kUser, known_user(name));
+    } else if (is_installed || name.empty() || name == "." || name == ".." || is_known_folder(name) || is_file ||
+               is_stand_in(name)) {
       out += with_words_replaced(name);
     } else {
       out += stand_in(Kind::kFolder, name);
     }
     is_users = name == "home" || name == "Users";
+    above = name;
     if (!is_last) out += '/';
     path.remove_prefix(std::min(end + 1, path.size()));
   }
   return out;
 }
 
-std::string Scrubber::path_stand_in(std::string_view path) {
+// As a name is known, whatever case it is written in.
+std::string_view Scrubber::known_user(std::string_view name) const {
+  const auto of_length = words_.find(name.size());
+  if (of_length == words_.end()) return name;
+  const auto found = of_length->second.find(lower(name));
+  return found != of_length->second.end() && found->second.first == Kind::kUser ? std::string_view(found->second.second)
+                                                                                : name;
+}
+
+std::string Scrubber::path_stand_in(std::string_view path, bool ends_in_file) {
   for (const Root& root : roots_) {
     if (!path.starts_with(root.folder)) continue;
     if (path.size() > root.folder.size() && path[root.folder.size()] != '/') continue;
@@ -243,16 +278,43 @@ std::string Scrubber::path_stand_in(std::string_view path) {
         known_.emplace(std::pair(root.kind, root.folder), root.stand_in).second ? 1 : 0;
     if (path.size() == root.folder.size()) return root.stand_in;
     const std::string_view rest = path.substr(root.folder.size() + 1);
-    return root.stand_in + "/" + (root.kind == Kind::kProject ? with_words_replaced(rest) : below(rest));
+    return root.stand_in + "/" + (root.kind == Kind::kProject ? with_words_replaced(rest) : below(rest, ends_in_file));
   }
   const std::string_view first = path.substr(1, std::min(path.find('/', 1), path.size()) - 1);
   if (is_one_of(first, kSystemFolders)) return with_words_replaced(path);
-  return "/" + below(path.substr(1));
+  return "/" + below(path.substr(1), ends_in_file);
 }
 
-std::size_t Scrubber::replace_path(std::string_view text, std::size_t at, std::string& out) {
-  const char before = at == 0 ? ' ' : text[at - 1];
-  const std::string_view rest = text.substr(at, kMostPathBytes);
+std::string Scrubber::scrub_relative(std::string_view path) {
+  const bool ends_in_file = has_ending(path.substr(path.rfind('/') + 1));
+  return path.starts_with('/') ? path_stand_in(path, ends_in_file) : below(path, ends_in_file);
+}
+
+// The end of a path: at what no path has, but a blank behind a backslash is of it.
+static std::size_t path_length(std::string_view rest) {
+  std::size_t length = 0;
+  while (length < rest.size()) {
+    if (rest.substr(length, 2) == "\\ ")
+      length += 2;
+    else if (ends_path(rest[length]))
+      break;
+    else
+      ++length;
+  }
+  return length;
+}
+
+Scrubber::Taken Scrubber::path_at(std::string_view text, std::size_t at, char before) {
+  std::string_view rest = text.substr(at, kMostPathBytes);
+  // ~/X, $HOME/X, ../X
+  for (const std::string_view begin : {"~/", "$HOME/", "${HOME}/", "../"}) {
+    if (rest[0] == '/' || !rest.starts_with(begin) || is_word_character(before) || before == '.') continue;
+    const std::string_view path = rest.substr(begin.size());
+    const std::size_t length = path_length(path);
+    if (length == 0) return {};
+    return {begin.size(), length, below(path.substr(0, length), is_place(path.substr(length)))};
+  }
+  if (rest[0] != '/') return {};
   const bool is_known = rest.starts_with("/home/") || rest.starts_with("/Users/") ||
                         std::any_of(roots_.begin(), roots_.end(), [&](const Root& root) {
                           if (!rest.starts_with(root.folder)) return false;
@@ -260,12 +322,19 @@ std::size_t Scrubber::replace_path(std::string_view text, std::size_t at, std::s
                           return next == '/' || ends_path(next);
                         });
   const bool is_url = before == '/' && at >= 3 && text.substr(at - 3, 3) == "://";
-  if (!is_known && !is_url && (is_word_character(before) || std::string_view("/.~)]}*>%").find(before) != npos))
-    return 0;
-  if (rest.size() < 2 || !(is_word_character(rest[1]) || rest[1] == '.')) return 0;
-  std::size_t length = static_cast<std::size_t>(std::find_if(rest.begin(), rest.end(), ends_path) - rest.begin());
+  const bool is_top = is_one_of(rest.substr(1, std::min(rest.find('/', 1), rest.size()) - 1), kTopFolders);
+  bool is_joined = is_word_character(before) || std::string_view("/.~)]}*>%").find(before) != npos;
+  if (is_joined && is_top && (before == ']' || before == '>' || before == ')' || before == '}')) is_joined = false;
+  if (is_joined && is_top && is_letter(before)) {  // -I/data, -isystem/opt
+    std::size_t begin = at;
+    while (begin > 0 && at - begin < 16 && is_letter(text[begin - 1])) --begin;
+    is_joined = begin == 0 || text[begin - 1] != '-';
+  }
+  if (!is_known && !is_url && is_joined) return {};
+  if (rest.size() < 2 || !(is_word_character(rest[1]) || rest[1] == '.')) return {};
+  std::size_t length = path_length(rest);
   // with blanks in it: between quotes, or all that a text is
-  if (before == '"' || before == '\'') {
+  if (before == '"' || before == '\'' || before == kEscapedDouble || before == kEscapedSingle) {
     if (const std::size_t close = rest.find_first_of(std::string("\n\r") + before);
         close != npos && rest[close] == before)
       length = close;
@@ -275,64 +344,123 @@ std::size_t Scrubber::replace_path(std::string_view text, std::size_t at, std::s
   }
   while (length > 1 && rest[length - 1] == '.') --length;  // of a sentence
   const std::string_view path = rest.substr(0, length);
-  if (!is_known && path.find('/', 1) == npos) return 0;
-  out += path_stand_in(path);
-  return length;
+  if (!is_known && path.find('/', 1) == npos) return {};
+  return {0, length, path_stand_in(path, is_place(rest.substr(length)) || (is_file_ && length == text.size()))};
 }
 
-std::size_t Scrubber::replace_secret(std::string_view text, std::size_t at, std::string& out) {
+// C:\Users\anna\…, D:\data\…: every folder, but not the file
+Scrubber::Taken Scrubber::windows_path_at(std::string_view text, std::size_t at) {
+  if (text.substr(at + 1, 2) != ":\\") return {};
+  const std::string_view rest = text.substr(at + 3, kMostPathBytes);
+  const std::string_view path = rest.substr(0, rest.find_first_of(" \t\"'<>|,;*?\r\n\x02\x03:"));
+  if (path.empty()) return {};
+  std::string strokes(path);
+  std::replace(strokes.begin(), strokes.end(), '\\', '/');
+  strokes = below(strokes, is_place(rest.substr(path.size())));
+  std::replace(strokes.begin(), strokes.end(), '/', '\\');
+  return {3, path.size(), std::move(strokes)};
+}
+
+Scrubber::Taken Scrubber::secret_at(std::string_view text, std::size_t at, std::size_t seam) {
   const std::string_view rest = text.substr(at);
-  if (const std::size_t length = private_key_length(rest); length != 0)
-    return out += stand_in(Kind::kPrivateKey, rest.substr(0, length)), length;
-  const auto introduced = [&](const Introduced& found, Kind kind) {
-    out.append(rest.substr(0, found.before));
-    out += stand_in(kind, rest.substr(found.before, found.secret));
-    return found.before + found.secret;
+  const auto whole = [&](Kind kind, std::size_t length) -> Taken {
+    return {0, length, stand_in(kind, rest.substr(0, length))};
   };
+  const auto introduced = [&](const Introduced& found, Kind kind) -> Taken {
+    return {found.before, found.secret, stand_in(kind, rest.substr(found.before, found.secret))};
+  };
+  if (const std::size_t length = private_key_length(rest); length != 0) return whole(Kind::kPrivateKey, length);
   if (const Introduced found = assigned_secret(rest); found.secret != 0) {
-    const std::string_view name = rest.substr(0, rest.find_first_of("=: \t\"'"));
+    const std::string_view name = rest.substr(0, rest.find_first_of("=: \t\"'\x02\x03"));
     if (is_secret_value(name, rest.substr(found.before, found.secret))) return introduced(found, kind_of_secret(name));
   }
   if (const Introduced found = bearer(rest); found.secret != 0) return introduced(found, Kind::kToken);
   if (const Introduced found = url_credentials(rest); found.secret != 0) return introduced(found, Kind::kPassword);
-  if (const std::size_t length = token_length(rest); length != 0)
-    return out += stand_in(Kind::kToken, rest.substr(0, length)), length;
-  if (const std::size_t length = email_length(rest); length != 0)
-    return out += stand_in(Kind::kEmail, rest.substr(0, length)), length;
-  // a version of four numbers stands behind == or a dash
-  const bool is_version = at != 0 && (text[at - 1] == '-' || (at > 1 && text.substr(at - 2, 2) == "=="));
-  if (const std::size_t length = is_version ? 0 : address_length(rest); length != 0)
-    return out += stand_in(Kind::kAddress, rest.substr(0, length)), length;
-  return 0;
+  if (const Introduced found = login(rest); found.secret != 0) return introduced(found, Kind::kPassword);
+  if (rest.starts_with("-p") && rest.size() > 2 && !ends_path(rest[2]) && rest[2] != '-') {  // mysql -pX
+    std::string_view line = text.substr(at > 200 ? at - 200 : 0, std::min<std::size_t>(at, 200));
+    line = line.substr(line.rfind('\n') + 1);
+    if (line.find("mysql") != npos || line.find("mariadb") != npos || line.find("sshpass") != npos) {
+      const std::size_t length = std::min(rest.substr(0, kMostPathBytes).find_first_of(" \t\r\n"), rest.size());
+      return introduced({2, std::min(length, kMostPathBytes) - 2}, Kind::kPassword);
+    }
+  }
+  if (const std::size_t length = token_length(rest); length != 0) return whole(Kind::kToken, length);
+  if (seam != npos && seam > at) {  // what follows is of another colour
+    if (const std::size_t length = token_length(text.substr(at, seam - at)); length != 0)
+      return whole(Kind::kToken, length);
+  }
+  if (const std::size_t length = email_length(rest); length != 0) return whole(Kind::kEmail, length);
+  if (const std::size_t length = is_version(text, at) ? 0 : address_length(rest); length != 0)
+    return whole(Kind::kAddress, length);
+  return {};
 }
 
 std::string Scrubber::scrub(std::string_view text) {
-  const bool has_asked = !words_.empty() && words_.front().first == Kind::kWord;
   std::string out;
   out.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const char c = text[at];
-    const char before = at == 0 ? ' ' : text[at - 1];
-    std::size_t taken = 0;
-    if (c == '/')
-      taken = replace_path(text, at, out);
-    else if (!is_word_character(before) && (is_word_character(c) || (c == '-' && before != '-') || c == ':'))
-      taken = replace_secret(text, at, out);
-    if (taken == 0 && is_letter(c) && !is_word_character(before) && text.substr(at + 1, 2) == ":\\") {
-      // C:\Users\anna\…
-      const std::string_view rest = text.substr(at, kMostPathBytes);
-      if (const std::size_t users = rest.find("\\Users\\"); users != npos && users < 4) {
-        const std::size_t end = std::min(rest.find_first_of("\\\"'/\n", users + 7), rest.size());
-        out.append(rest.substr(0, users + 7));
-        out += stand_in(Kind::kUser, rest.substr(users + 7, end - users - 7));
-        taken = end;
-      }
-    }
-    if (taken == 0 && (has_asked || !is_alphanumeric(before))) taken = replace_word(text, at, out);
-    if (taken == 0) out += text[at++];
-    at += taken;
+  while (!text.empty()) {
+    const std::size_t length = piece_length(text);
+    scrub_piece(text.substr(0, length), out);
+    text.remove_prefix(length);
   }
   return out;
+}
+
+std::string Scrubber::scrub_file(std::string_view text) {
+  is_file_ = true;
+  std::string out = scrub(text);
+  is_file_ = false;
+  return out;
+}
+
+void Scrubber::scrub_piece(std::string_view raw, std::string& out) {
+  ReadableText readable(raw);
+  const std::string_view text = readable.text();
+  std::size_t seam = readable.next_seam(0);
+  for (std::size_t at = 0; at < text.size();) {
+    if (seam != npos && seam < at) seam = readable.next_seam(at);
+    const char c = text[at];
+    const char before = at == 0 || seam == at ? ' ' : text[at - 1];
+    const bool begins = !is_word_character(before);
+    const std::size_t end = seam == at ? readable.next_seam(at + 1) : seam;
+    Taken taken;
+    if (c == '/' || c == '~' || c == '$' || c == '.') taken = path_at(text, at, before);
+    if (taken.length == 0 && begins && is_letter(c)) taken = windows_path_at(text, at);
+    if (taken.length == 0 && begins && (is_word_character(c) || (c == '-' && before != '-') || c == ':'))
+      taken = secret_at(text, at, end);
+    // run_hf_…, x_10.0.0.7
+    if (taken.length == 0 && before == '_' && is_alphanumeric(c)) {
+      const std::string_view rest = text.substr(at);
+      const std::size_t token = token_with_prefix(rest);
+      const bool is_mixed = std::any_of(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(token),
+                                        [](char one) { return is_digit(one) || is_upper(one); });
+      const std::size_t address = token == 0 && is_digit(c) && !is_version(text, at) ? address_length(rest) : 0;
+      if (token != 0 && is_mixed) taken = {0, token, stand_in(Kind::kToken, rest.substr(0, token))};
+      if (address != 0) taken = {0, address, stand_in(Kind::kAddress, rest.substr(0, address))};
+    }
+    if (taken.length == 0 && (has_asked_ || !is_alphanumeric(before)))
+      taken = word_at(text, at, !is_alphanumeric(before), end);
+    if (taken.length == 0) {
+      ++at;
+      continue;
+    }
+    // names stand in what introduces a secret too: ANNA_TOKEN=
+    for (const std::size_t to = at + taken.before; at < to;) {
+      const Taken word = word_at(text.substr(0, to), at, at == 0 || !is_alphanumeric(text[at - 1]), npos);
+      if (word.length != 0) {
+        readable.copy(at, out);
+        out += word.stand_in;
+        readable.skip(at + word.length, out);
+      }
+      at += std::max<std::size_t>(word.length, 1);
+    }
+    readable.copy(at, out);
+    out += taken.stand_in;
+    at += taken.length;
+    readable.skip(at, out);
+  }
+  readable.copy(text.size(), out);
 }
 
 }  // namespace faultline::pack

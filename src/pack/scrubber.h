@@ -16,6 +16,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,9 @@ class Scrubber {
   void learn(std::string_view text);
 
   std::string scrub(std::string_view text);
+  // Of a text that may be a file's path and nothing else: its last part is the file's name, whatever it is.
+  std::string scrub_file(std::string_view text);
+  std::string scrub_relative(std::string_view path);  // of a path that need not begin at the top
   // The stand-in of a value that is known to be of this kind, whatever it looks like.
   std::string stand_in(Kind kind, std::string_view value);
   // An option's, a variable's or a member's name: what it is given is a secret ("--hf-token", "WANDB_API_KEY").
@@ -72,14 +76,22 @@ class Scrubber {
   const std::array<Count, kKindCount>& counts() const { return counts_; }
 
  private:
-  // What stands at `at`: its stand-in is put behind `out`, and the answer is how much of the text it takes; 0: nothing that goes.
-  std::size_t replace_path(std::string_view text, std::size_t at, std::string& out);
-  std::size_t replace_secret(std::string_view text, std::size_t at, std::string& out);
-  std::size_t replace_word(std::string_view text, std::size_t at, std::string& out);
+  // What goes of a text: `length` characters, `before` characters behind where it was looked for; none: nothing goes.
+  struct Taken {
+    std::size_t before = 0, length = 0;
+    std::string stand_in;
+  };
+  // `seam`: the next place where a colour begins or ends
+  Taken path_at(std::string_view text, std::size_t at, char before);
+  Taken windows_path_at(std::string_view text, std::size_t at);
+  Taken secret_at(std::string_view text, std::size_t at, std::size_t seam);
+  Taken word_at(std::string_view text, std::size_t at, bool begins, std::size_t seam);
+  void scrub_piece(std::string_view text, std::string& out);
+  std::string_view known_user(std::string_view name) const;
   void add_word(Kind kind, const std::string& word);
   std::string with_words_replaced(std::string_view text);
-  std::string path_stand_in(std::string_view path);
-  std::string below(std::string_view path);  // of a folder that has its stand-in
+  std::string path_stand_in(std::string_view path, bool ends_in_file);
+  std::string below(std::string_view path, bool ends_in_file);  // of a folder that has its stand-in
   void count(Kind kind) { ++counts_[static_cast<std::size_t>(kind)].times; }
 
   struct Root {
@@ -87,7 +99,11 @@ class Scrubber {
     Kind kind = Kind::kHome;
   };
   std::vector<Root> roots_;  // the longest first
-  std::vector<std::pair<Kind, std::string>> words_;
+  // by length, then as they are in small letters
+  std::map<std::size_t, std::unordered_map<std::string, std::pair<Kind, std::string>>> words_;
+  std::array<bool, 256> begins_word_{};
+  std::size_t learned_ = 0;
+  bool has_asked_ = false, is_file_ = false;
   std::map<std::pair<Kind, std::string>, std::string, std::less<>> known_;
   std::array<Count, kKindCount> counts_{};
 };

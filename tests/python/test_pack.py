@@ -1,14 +1,17 @@
 """faultline pack: one file for a bug report. What tells whose it is, is gone from every file in it; what was found is found again; nothing else is touched."""
 
+import gzip
 import json
 import os
 import resource
+import signal
+import stat
 import struct
 import subprocess
+import time
 import zipfile
 
 import pytest
-
 from common import PROGRAMS, RECORDINGS, ROOT, refusal
 
 BODY = "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cE1gI3kM5"  # of made-up tokens, which are put together here
@@ -207,7 +210,7 @@ def test_a_text_with_nothing_in_it_stays_as_it_is(faultline, tmp_path):
     text = "RuntimeError: CUDA error: out of memory\nmax_new_tokens=2048 pad_token='<pad>' at::native 12:34:56\n"
     (tmp_path / "oom.log").write_text(text)
     done = faultline("pack", "oom.log")
-    assert b"Nothing had to be taken out." in done.stdout
+    assert b"Nothing had to be taken out, as far as Faultline knows: look through it." in done.stdout
     assert contents(tmp_path / "oom.log.pack.zip")["file/oom.log"].decode() == text
 
 
@@ -286,6 +289,104 @@ def test_what_is_no_recording_is_not_packed(faultline, tmp_path, content):
     assert not list(tmp_path.glob("*.zip"))
 
 
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 14.58 GiB of which 9.38 MiB is free.\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"[rank0]: Traceback\n[rank0]: hf_{BODY} at /mnt/secretcustomer/x.py\n" + OOM,
+        f"[2026-01-31 12:00:00] annasmith ghp_{BODY}\n" + OOM,
+        "{torchrun} annasmith --password hunter2pass\n" + OOM,
+        OOM + "\x1b[32mhf_" + BODY + "\x1b[0m \x1b[1mannasmith\x1b[0m\n",
+        OOM + "%2Fhome%2Fannasmith%2Fsecretcustomer%2Fx.py '\\nhf_" + BODY + "'\n",
+        OOM + "x\n" * 4000 + "\0".join(f"hf_{BODY} annasmith") + "\0",
+        OOM + "ANNASMITH and Annasmith\n",
+    ],
+)
+def test_logs_of_every_form_are_scrubbed(faultline, tmp_path, text):
+    (tmp_path / "a.log").write_text(text)
+    assert faultline("pack", "a.log").returncode == 0
+    packed = contents(tmp_path / "a.log.pack.zip")["file/a.log"].decode()
+    for secret in SECRETS:
+        assert secret.lower() not in packed.lower().replace("\0", ""), secret
+    assert "CUDA out of memory" in packed
+
+
+def test_users_are_known_before_files_are_named(faultline, tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "a-zqbobby.log").write_text("user zqbobby and zqcarla start\n" + OOM)
+    (folder / "zqcarla.txt").write_text("/home/zqbobby/x.py\n" + OOM)
+    (folder / "z.log.gz").write_bytes(gzip.compress(("/Users/zqcarla/x.py\n" + OOM).encode()))
+    os.utime(folder / "a-zqbobby.log", (1e9, 1e9))
+    done = faultline("pack", "logs")
+    packed = contents(tmp_path / "logs.pack.zip")
+    assert len(packed) == 5
+    for name, content in {**packed, "printed": done.stdout}.items():
+        assert "zq" not in name and b"zqbobby" not in content and b"zqcarla" not in content
+
+
+def test_a_place_keeps_its_name(faultline, tmp_path):
+    frames = "".join(
+        f'  File "{path}", line 9, in <module>\n    x = f()\n' for path in ("/data/bin/torchrun", "/mnt/acme/go")
+    )
+    (tmp_path / "a.log").write_text("Traceback (most recent call last):\n" + frames + OOM)
+    assert faultline("pack", "a.log").returncode == 0
+    packed = contents(tmp_path / "a.log.pack.zip")["file/a.log"].decode()
+    assert '"/data/bin/torchrun", line 9' in packed and '/go", line 9' in packed and "acme" not in packed
+
+
+def test_many_traces_are_counted(faultline, tmp_path):
+    (tmp_path / "many").mkdir()
+    content = (RECORDINGS / "train_clean.pickle.xz").read_bytes()
+    for i in range(30):
+        (tmp_path / "many" / f"s{i:02}.pickle.xz").write_bytes(content)
+        (tmp_path / "many" / f"x{i:02}.html").write_text("x")
+    done = faultline("pack", "many").stdout.decode()
+    assert "Written again as Faultline traces: s00.pickle, s01.pickle, s02.pickle and 27 more." in done
+    assert "and 10 more, which taken-out.json names" in done
+
+
+def interrupt(binary, tmp_path, arguments, signals):
+    """Ends it by a signal as soon as it is at work, and gives what is left in its folder for temporary files."""
+    temporary = tmp_path / "temporary"
+    for one in signals:
+        process = subprocess.Popen(
+            [binary, *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, "TMPDIR": str(temporary)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        yield process, one, temporary
+        process.stderr.close()
+
+
+def test_an_interrupted_pack_is_not_written(binary, faultline, tmp_path):
+    (tmp_path / "a.log").write_text(OOM + "10.1.2.3 /mnt/x/y.py password=abc\n" * 1_000_000)
+    for process, one, _ in interrupt(binary, tmp_path, ["pack", "a.log"], [signal.SIGINT, signal.SIGTERM]):
+        time.sleep(0.3)
+        process.send_signal(one)
+        assert process.wait() == 2
+        assert b"interrupted; nothing was written" in process.stderr.read()
+        assert not list(tmp_path.glob("*.zip"))
+
+
+@pytest.mark.parametrize("one", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_explain_leaves_no_folder(binary, faultline, tmp_path, one):
+    (tmp_path / "a.log").write_text(OOM + "10.1.2.3 x\n" * 400_000)
+    assert faultline("pack", "a.log").returncode == 0
+    for process, _, temporary in interrupt(binary, tmp_path, ["explain", "a.log.pack.zip"], [one]):
+        for _ in range(2000):
+            if list(temporary.glob("faultline-*")) or process.poll() is not None:
+                break
+            time.sleep(0.001)
+        process.send_signal(one)
+        assert process.wait() == -one
+        assert not list(temporary.iterdir())
+
+
 # ---- packs that others made
 
 
@@ -311,6 +412,9 @@ def hostile(tmp_path, entries, change=lambda archive: archive):
         ([("folder/" + "a/" * 20 + "x", "x")], "a name that no pack has"),
         ([("folder/notes-1.txt", "x"), ("folder/notes-1.txt", "y")], "twice"),
         ([("folder/a", "x"), ("folder/a/b", "y")], ""),
+        ([("file/a", "x"), ("folder/b", "x")], "more than one recording"),
+        ([("folder/b", "x"), ("file/a", "x")], "more than one recording"),
+        ([("file/a", "x"), ("file/b", "x")], "more than one recording"),
         ([], "nothing to read"),
         ([("other.txt", "x")], "a name that no pack has"),
         ([("file/x", bytes(200 << 20))], "over 512 times its size"),
@@ -336,6 +440,25 @@ def test_a_pack_in_a_pack_and_an_encrypted_one_are_refused(faultline, tmp_path):
     for size in range(60, len(inner), 97):
         (tmp_path / "cut.zip").write_bytes(inner[:size])
         refusal(faultline("explain", "cut.zip"))
+
+
+@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFSOCK])
+@pytest.mark.parametrize("name", ["folder/process-9.json", "file/x", "folder/a/b"])
+def test_links_and_devices_in_a_pack_are_refused(faultline, tmp_path, kind, name):
+    entry = zipfile.ZipInfo(name)
+    entry.external_attr = (kind | 0o777) << 16
+    entry.create_system = 3
+    path = hostile(tmp_path, [("folder/notes-1.txt", "x"), (entry, "/etc/passwd")])
+    assert "a link or a device" in refusal(faultline("explain", path))
+
+
+def test_a_pack_anywhere_in_a_pack_is_refused(faultline, tmp_path):
+    (tmp_path / "oom.log").write_text(OOM)
+    assert faultline("pack", "oom.log", "-o", "inner.zip").returncode == 0
+    inner = (tmp_path / "inner.zip").read_bytes()
+    for name in ("folder/process-9.pack.zip", "folder/again/x", "folder/notes-2.txt"):
+        path = hostile(tmp_path, [("folder/notes-1.txt", "x"), (name, inner)])
+        assert "a pack in a pack" in refusal(faultline("explain", path))
 
 
 def test_other_archives_are_no_input(faultline, tmp_path):

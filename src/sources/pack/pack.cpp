@@ -2,11 +2,15 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
+#include <vector>
 
 #include "base/characters.h"
 #include "base/descriptor.h"
@@ -43,6 +47,49 @@ Status write_file(const fs::path& path, const std::string& content, std::time_t 
   return Ok{};
 }
 
+constexpr std::array kEnding = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+std::array<char, 4096> going{};  // the folder that goes with the process
+
+// Nothing but what a handler may do: another program takes the folder away, then the signal does what it would have done.
+void end_with_folder(int signal) {
+  if (const pid_t process = ::_Fork(); process == 0) {
+    ::execl("/bin/rm", "rm", "-rf", "--", going.data(), nullptr);
+    ::_exit(1);
+  } else if (process > 0) {
+    ::waitpid(process, nullptr, 0);
+  }
+  ::signal(signal, SIG_DFL);
+  ::raise(signal);
+}
+
+// While one of these lives, what ends the process takes the folder along; signals that somebody else hears or ignores are left to them.
+class GoesWithProcess {
+ public:
+  explicit GoesWithProcess(const std::string& folder) {
+    if (folder.empty() || folder.size() >= going.size()) return;
+    std::copy(folder.begin(), folder.end(), going.begin());
+    going[folder.size()] = '\0';
+    for (const int signal : kEnding) {
+      struct sigaction before{};
+      if (::sigaction(signal, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) continue;
+      struct sigaction ours{};
+      ours.sa_handler = end_with_folder;
+      ours.sa_flags = SA_NODEFER;
+      ::sigfillset(&ours.sa_mask);
+      ::sigdelset(&ours.sa_mask, signal);
+      if (::sigaction(signal, &ours, nullptr) == 0) changed_.push_back(signal);
+    }
+  }
+  ~GoesWithProcess() {
+    for (const int signal : changed_) ::signal(signal, SIG_DFL);
+  }
+  GoesWithProcess(const GoesWithProcess&) = delete;
+  GoesWithProcess& operator=(const GoesWithProcess&) = delete;
+
+ private:
+  std::vector<int> changed_;
+};
+
 }  // namespace
 
 bool is_packed_name(std::string_view name) {
@@ -74,22 +121,34 @@ Result<Input> read_pack(ByteStream& stream, const std::string&) {
   } leave;
   Result<std::string> archive = stream.read_all(kMostArchiveBytes);
   if (!archive) return archive.error();
+  // no signal comes between the folder and the promise that it goes
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   Result<TemporaryFolder> folder = TemporaryFolder::make();
+  const GoesWithProcess goes(folder ? folder->path() : std::string());
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!folder) return folder.error();
   const fs::path top = folder->path();
-  std::string file;
+  std::string first, file;
   std::time_t changed = 1;
-  const Status unpacked = read_zip({reinterpret_cast<const std::uint8_t*>(archive->data()), archive->size()},
-                                   [&](const std::string& name, const std::string& content) -> Status {
-                                     if (name == kPackNote || name == kPackTakenOut) return Ok{};
-                                     if (!is_packed_name(name))
-                                       return Error{"this pack holds a name that no pack has", {}, "It is not read."};
-                                     std::error_code problem;
-                                     fs::create_directories((top / name).parent_path(), problem);
-                                     if (problem) return Error{"it cannot be unpacked: " + problem.message(), {}, {}};
-                                     if (name.starts_with(kPackFile)) file = name;
-                                     return write_file(top / name, content, changed++);
-                                   });
+  const Status unpacked =
+      read_zip({reinterpret_cast<const std::uint8_t*>(archive->data()), archive->size()},
+               [&](const std::string& name, const std::string& content) -> Status {
+                 if (name == kPackNote || name == kPackTakenOut) return Ok{};
+                 if (!is_packed_name(name))
+                   return Error{"this pack holds a name that no pack has", {}, "It is not read."};
+                 if (looks_like_pack({reinterpret_cast<const std::uint8_t*>(content.data()), content.size()}))
+                   return Error{"a pack in a pack is not read", {}, {}};
+                 std::error_code problem;
+                 fs::create_directories((top / name).parent_path(), problem);
+                 if (problem) return Error{"it cannot be unpacked: " + problem.message(), {}, {}};
+                 if (!first.empty() && (name.starts_with(kPackFile) || first.starts_with(kPackFile)))
+                   return Error{"this pack holds more than one recording", {}, "It is not read."};
+                 first = name;
+                 if (name.starts_with(kPackFile)) file = name;
+                 return write_file(top / name, content, changed++);
+               });
   if (!unpacked) return unpacked.error();
   archive->clear(), archive->shrink_to_fit();
   std::error_code problem;

@@ -1,0 +1,136 @@
+#include "pack/readable_text.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "pack/secrets.h"
+
+namespace faultline::pack {
+namespace {
+
+int digit_of(char c) {
+  if (is_digit(c)) return c - '0';
+  const char small = is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
+  return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
+}
+
+// What a terminal obeys and does not show, behind its first character: [32m, ]8;; (what follows is shown), a letter.
+std::size_t sequence_length(std::string_view rest) {
+  if (rest.empty()) return 0;
+  std::size_t at = 1;
+  if (rest[0] == '[') {
+    while (at < rest.size() && at < 64 && rest[at] >= 0x20 && rest[at] <= 0x3f) ++at;
+    return at < rest.size() && rest[at] >= 0x40 && rest[at] <= 0x7e ? at + 1 : at;
+  }
+  if (rest[0] == ']') {
+    while (at < rest.size() && at < 64 && (is_digit(rest[at]) || rest[at] == ';')) ++at;
+    return at;
+  }
+  if (rest[0] == '(' || rest[0] == ')') return std::min<std::size_t>(2, rest.size());
+  return static_cast<unsigned char>(rest[0]) > ' ' ? 1 : 0;
+}
+
+// As a program's text shows the character: \x1b, \033, \u001b, \e.
+std::size_t written_escape(std::string_view rest) {
+  for (const std::string_view written : {"\\x1b[", "\\x1B[", "\\033[", "\\u001b[", "\\u001B[", "\\e["}) {
+    if (rest.starts_with(written)) return written.size() - 1;
+  }
+  return 0;
+}
+
+char written_character(char c) {
+  static constexpr std::array<std::pair<char, char>, 7> kWritten = {
+      {{'n', '\n'}, {'r', '\r'}, {'t', '\t'}, {'"', kEscapedDouble}, {'\'', kEscapedSingle}, {'\\', '\\'}, {'/', '/'}}};
+  for (const auto& [written, is] : kWritten) {
+    if (c == written) return is;
+  }
+  return '\0';
+}
+
+char percent_character(std::string_view rest) {
+  if (rest.size() < 3 || rest[0] != '%') return '\0';
+  const int high = digit_of(rest[1]), low = digit_of(rest[2]);
+  if (high < 0 || low < 0) return '\0';
+  const char c = static_cast<char>(high * 16 + low);
+  return std::string_view("/:@=\"'&;, \n\r\\?#").find(c) != npos ? c : '\0';
+}
+
+bool ends_windows_path(char c) {
+  return static_cast<unsigned char>(c) < ' ' || std::string_view("\"'<>|,;*?").find(c) != npos;
+}
+
+}  // namespace
+
+ReadableText::ReadableText(std::string_view raw) : raw_(raw) {
+  if (raw.find_first_of("\x1b\\%") == npos) return;
+  is_changed_ = true;
+  plain_.reserve(raw.size());
+  const auto edit = [&](std::size_t at, std::size_t length, char is, bool stays) {
+    edits_.push_back({static_cast<std::uint32_t>(plain_.size()), static_cast<std::uint32_t>(at),
+                      static_cast<std::uint32_t>(length), is != '\0', stays});
+    if (is != '\0') plain_ += is;
+    return length;
+  };
+  bool is_windows = false;
+  for (std::size_t at = 0; at < raw.size();) {
+    const char c = raw[at];
+    const std::string_view rest = raw.substr(at, 80);
+    if (is_windows && ends_windows_path(c)) is_windows = false;
+    if (!is_windows && c == ':' && at > 0 && is_letter(raw[at - 1]) && (at == 1 || !is_alphanumeric(raw[at - 2])))
+      is_windows = raw.substr(at + 1, 1) == "\\" && raw.substr(at + 2, 1) != "\"" && raw.substr(at + 2, 1) != "'";
+    if (rest.starts_with(kSeam)) {
+      at += edit(at, kSeam.size(), '\n', true);
+    } else if (c == '\x1b') {
+      at += edit(at, 1 + sequence_length(rest.substr(1)), '\0', true);
+    } else if (const std::size_t written = c == '\\' ? written_escape(rest) : 0; written != 0) {
+      at += edit(at, written + sequence_length(rest.substr(written)), '\0', true);
+    } else if (c == '\\' && rest.size() > 1 && is_windows && rest[1] == '\\') {
+      at += edit(at, 2, '\\', false);
+    } else if (const char is = c == '\\' && rest.size() > 1 && !is_windows ? written_character(rest[1]) : '\0';
+               is != '\0') {
+      at += edit(at, 2, is, false);
+    } else if (const char decoded = percent_character(rest); decoded != '\0') {
+      at += edit(at, 3, decoded, false);
+    } else {
+      plain_ += c;
+      ++at;
+    }
+  }
+}
+
+bool ReadableText::is_seam(std::size_t at) const { return next_seam(at) == at; }
+
+// Asked for from left to right, so a place that was found serves the next question too.
+std::size_t ReadableText::next_seam(std::size_t at) const {
+  if (seen_ > 0 && edits_[seen_ - 1].at >= at)
+    seen_ = static_cast<std::size_t>(std::lower_bound(edits_.begin(), edits_.end(), at,
+                                                      [](const Edit& edit, std::size_t to) { return edit.at < to; }) -
+                                     edits_.begin());
+  while (seen_ < edits_.size() && edits_[seen_].at < at) ++seen_;
+  for (std::size_t i = seen_; i < edits_.size() && i < seen_ + 64; ++i) {
+    if (edits_[i].stays) return edits_[i].at;
+  }
+  return npos;
+}
+
+void ReadableText::go(std::size_t to, std::string& out, bool copies) {
+  while (at_ <= to) {
+    const bool has =
+        next_ < edits_.size() && edits_[next_].at <= to && (edits_[next_].at < to || !edits_[next_].is_one);
+    const std::size_t end = has ? edits_[next_].at : to;
+    if (copies) out.append(raw_.substr(raw_at_, end - at_));
+    raw_at_ += end - at_;
+    at_ = end;
+    if (!has) return;
+    const Edit& edit = edits_[next_++];
+    if (copies || edit.stays) out.append(raw_.substr(edit.raw, edit.length));
+    raw_at_ = edit.raw + edit.length;
+    at_ += edit.is_one ? 1 : 0;
+  }
+}
+
+void ReadableText::copy(std::size_t to, std::string& out) { go(to, out, true); }
+void ReadableText::skip(std::size_t to, std::string& out) { go(to, out, false); }
+
+}  // namespace faultline::pack
