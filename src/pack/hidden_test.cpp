@@ -115,7 +115,8 @@ TEST(Hidden, Folders) {
                "../zqx/train.py", "../../zqx/b/train.py", "/data/a\\ zqx/x.py", "/etc/zqx/conf.yaml", "/dev/shm/zqx/y",
                "<file>/data/zqx/x.py</file>", "[rank0]/data/zqx/x.py", "/data/folder-zqx/x.py", "-isystem/opt/zqx/y",
                "owner ZQBERTA and Zqberta", "ZQBOX.acme.lan", "ZQORG xZqOrg9"});
-  expect_kept({"/data/bin/torchrun", "/usr/bin/python3", "a[0]/b/c", "x/y", "see ../x.py", "~$ ls", "/dev/nvidia0",
+  expect_kept({"/data/bin/torchrun", "/usr/bin/python3", "a[0]/b/c", "x/y", "see ../x.py",
+               "../aten/src/ATen/native/cuda/Loss.cu:94: block", "/pytorch/c10/core/x.h:7", "~$ ls", "/dev/nvidia0",
                "/data/bin/torchrun(+0x12)", "1.5 ... 2", "and/or"});
   // a place keeps its file's name, whatever its ending
   Scrubber one(berta());

@@ -39,6 +39,10 @@ constexpr std::array<std::string_view, 30> kNobody = {
     "root",  "user",  "users",  "admin", "ubuntu", "debian", "centos", "docker",    "jovyan",   "colab",
     "test",  "guest", "nobody", "torch", "cuda",   "python", "main",   "localhost", "ec2-user", "runner",
     "build", "data",  "home",   "train", "model",  "host",   "plan",   "worker",    "default",  "container"};
+// of the frameworks' own sources, as their messages name them
+constexpr std::array<std::string_view, 18> kFrameworkFolders = {
+    "pytorch",  "aten",        "ATen", "native",     "c10",    "THC", "generic",     "core",      "csrc",
+    "autograd", "distributed", "xla",  "tensorflow", "jaxlib", "rmm", "third_party", "Anaconda3", "AppData"};
 constexpr std::array<std::string_view, 60> kKnownFolders = {
     "Windows",    "System32",  "etc",     "dev",     "shm",      "sbin",       "Documents",  "Desktop", "Downloads",
     "runs",       "home",      "Users",   "user",    "root",     "tmp",        "opt",        "var",     "mnt",
@@ -57,8 +61,8 @@ constexpr std::array<std::string_view, 30> kTopFolders = {
 constexpr std::array<std::string_view, 4> kInstalled = {"site-packages", "dist-packages", "nvidia", "torch"};
 
 bool is_known_folder(std::string_view name) {
-  return is_one_of(name, kKnownFolders) || is_one_of(name, kInstalled) || name.starts_with("cuda") ||
-         (name.starts_with("python") && name.size() > 6 && is_digit(name[6]));
+  return is_one_of(name, kKnownFolders) || is_one_of(name, kFrameworkFolders) || is_one_of(name, kInstalled) ||
+         name.starts_with("cuda") || (name.starts_with("python") && name.size() > 6 && is_digit(name[6]));
 }
 // From here on a path is the same on every machine.
 bool is_installed_part(std::string_view name) {
