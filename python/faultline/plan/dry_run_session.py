@@ -203,7 +203,7 @@ class DryRunSession:
     def note_death(self, problem: BaseException, trace) -> None:
         """The exception that ended the program, with its line."""
         from . import places
-        from .unplannable import Unplannable, of_lost_threads
+        from .unplannable import Unplannable, first_sentence, of_lost_threads, of_missing_cuda
 
         if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
             return
@@ -219,13 +219,11 @@ class DryRunSession:
                 _more_gpus(_asked_for(problem), _spawned(problem)),
                 f"{place.filename}:{place.lineno}" if place else None,
             )
-        if (missing := _missing_cuda(problem)) is not None:
-            Unplannable(missing)
-        if lost := of_lost_threads(problem):
-            Unplannable(lost)
+        if limit := of_missing_cuda(problem) or of_lost_threads(problem):
+            Unplannable(limit)
         self.problem = {
             "type": type(problem).__name__,
-            "message": _first_sentence(str(problem)),
+            "message": first_sentence(str(problem)),
             "file": place.filename if place else "",
             "line": place.lineno if place else 0,
             "function": place.name if place else "",
@@ -462,24 +460,6 @@ def end_caught(notes, finish) -> None:
         except (OSError, ValueError, AttributeError):
             pass
     os._exit(0)
-
-
-def _missing_cuda(problem: BaseException) -> str | None:
-    """Native code that looks for CUDA by itself: a library that does not load, a driver that is asked."""
-    text = str(problem)
-    library = re.search(r"\blib(cuda|cudart|cublas\w*|cudnn\w*|c10_cuda|torch_cuda|nvrtc)\.so[\w.]*", text)
-    if isinstance(problem, (ImportError, OSError)) and library:
-        return f"a native library of the program needs {library.group()}, which is not here: {_first_sentence(text)}"
-    if re.search(r"no CUDA-capable device|CUDA driver version is insufficient|[Ff]ound no NVIDIA driver", text):
-        return f"native code of the program asks the CUDA driver by itself, which a dry run does not answer: {_first_sentence(text)}"
-    return None
-
-
-def _first_sentence(text: str) -> str:
-    """PyTorch's messages about missing kernels list all of its backends; those about a checkpoint all names that do not fit, which are wanted."""
-    if "in loading state_dict for" in text:
-        return text[:4000]
-    return text if len(text) < 600 else (text[:600].rpartition(". ")[0] or text[:600].strip()) + "."
 
 
 def current() -> DryRunSession | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..common.stacks import user_line
 
 
@@ -13,6 +15,24 @@ def of_lost_threads(problem: BaseException) -> str:
     if not isinstance(problem, RuntimeError) or _NO_FORK not in str(problem):
         return ""
     return "PyTorch ran a backward pass for real in this process before, and its threads do not come along into the copy that a dry run is: plan first, or in a process of its own"
+
+
+def of_missing_cuda(problem: BaseException) -> str:
+    """Native code that looks for CUDA by itself: a library that does not load, a driver that is asked."""
+    text = str(problem)
+    library = re.search(r"\blib(cuda|cudart|cublas\w*|cudnn\w*|c10_cuda|torch_cuda|nvrtc)\.so[\w.]*", text)
+    if isinstance(problem, (ImportError, OSError)) and library:
+        return f"a native library of the program needs {library.group()}, which is not here: {first_sentence(text)}"
+    if re.search(r"no CUDA-capable device|CUDA driver version is insufficient|[Ff]ound no NVIDIA driver", text):
+        return f"native code of the program asks the CUDA driver by itself, which a dry run does not answer: {first_sentence(text)}"
+    return ""
+
+
+def first_sentence(text: str) -> str:
+    """PyTorch's messages about missing kernels list all of its backends; those about a checkpoint all names that do not fit, which are wanted."""
+    if "in loading state_dict for" in text:
+        return text[:4000]
+    return text if len(text) < 600 else (text[:600].rpartition(". ")[0] or text[:600].strip()) + "."
 
 
 class Unplannable(RuntimeError):
