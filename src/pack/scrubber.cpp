@@ -264,6 +264,15 @@ std::string Scrubber::below(std::string_view path, bool ends_in_file) {
   return out;
 }
 
+bool Scrubber::is_host(std::string_view text, std::size_t at) const {
+  return std::any_of(words_.begin(), words_.end(), [&](const auto& of_length) {
+    const auto found = of_length.second.find(lower(text.substr(at, of_length.first)));
+    const std::size_t end = at + of_length.first;
+    return found != of_length.second.end() && found->second.first == Kind::kHost &&
+           (end >= text.size() || !is_alphanumeric(text[end]));
+  });
+}
+
 // As a name is known, whatever case it is written in.
 std::string_view Scrubber::known_user(std::string_view name) const {
   const auto of_length = words_.find(name.size());
@@ -395,6 +404,13 @@ Scrubber::Taken Scrubber::secret_at(std::string_view text, std::size_t at, std::
       return whole(Kind::kToken, length);
   }
   if (const std::size_t length = email_length(rest); length != 0) return whole(Kind::kEmail, length);
+  // somebody at a machine that is known: a prompt's
+  if (const std::size_t name = rest.substr(0, 64).find('@'); name != npos && name != 0 && name + 1 < rest.size()) {
+    const auto end = rest.begin() + static_cast<std::ptrdiff_t>(name);
+    const std::string_view who = rest.substr(0, name);
+    if (std::all_of(rest.begin(), end, is_name_character) && !is_one_of(who, kNobody) && is_host(rest, name + 1))
+      return {0, name, stand_in(Kind::kUser, known_user(who))};
+  }
   if (const std::size_t length = is_version(text, at) ? 0 : address_length(rest); length != 0)
     return whole(Kind::kAddress, length);
   return {};

@@ -87,6 +87,7 @@ class Scrubber {
   Taken secret_at(std::string_view text, std::size_t at, std::size_t seam);
   Taken word_at(std::string_view text, std::size_t at, bool begins, std::size_t seam);
   void scrub_piece(std::string_view text, std::string& out);
+  bool is_host(std::string_view text, std::size_t at) const;
   std::string_view known_user(std::string_view name) const;
   void add_word(Kind kind, const std::string& word);
   std::string with_words_replaced(std::string_view text);
