@@ -57,6 +57,7 @@ TEST(Hidden, AllOfAPassword) {
                "password=zqa,zqrest",
                "PGPASSWORD=zqpw python x",
                "MYSQL_PWD=zqpw",
+               "password = zqpw zqsecond",
                "accessToken: zqpw",
                "clientSecret='zqpw'",
                "\"dbPassword\": \"zqpw\"",

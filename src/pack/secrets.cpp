@@ -350,7 +350,6 @@ Introduced assigned_secret(std::string_view text) {
   if (!assigns && (dashes == 0 || blanks == 0)) return {};
   if (!Scrubber::names_secret(text.substr(0, dashes + name))) return {};
   if (assigns && (text.substr(at + blanks, 2) == ":=" || text.substr(at + blanks, 2) == "=>")) sign = 2;
-  const bool is_told = assigns && text[at + blanks] == ':' && sign == 1;
   at += blanks + sign;
   if (assigns && text.substr(at).starts_with('=')) return {};  // a comparison
   const std::size_t more = blanks_at(at);
@@ -373,7 +372,7 @@ Introduced assigned_secret(std::string_view text) {
   const std::string small = lower(text.substr(dashes, name));
   const bool is_header = small.ends_with("authorization") || small.ends_with("cookie");
   // what a person says of a password goes to the line's end
-  const bool is_phrase = is_told && more != 0 && small.find("pass") != npos;
+  const bool is_phrase = assigns && more != 0 && small.find("pass") != npos;
   std::string_view value = text.substr(at);
   value = value.substr(0, value.find_first_of(is_header || is_phrase ? "\r\n\"\x02" : " \t\r\n\"'\x02\x03"));
   if (!is_header) value = value.substr(0, up_to_next_name(value));
