@@ -254,7 +254,7 @@ struct Plan {
   std::uint64_t optimizers = 0;       // where several take turns: a step is one round of all of them
   std::uint64_t most_turns = 0;       // of several optimizers: steps of the one that made most
   std::uint64_t least_turns = 0;      // and of the one that made least
-  std::uint64_t alike_from = 0;       // all later steps took the same; 0: not known; not in the report
+  std::uint64_t alike_from = 0;       // all later steps took the same; 0: not known
   std::string stopped;                // "after 8 optimizer steps"; empty: the program ended by itself
   bool stop_asked = false;            // there, because the user said how far to go (--steps, --seconds)
   std::string how;                    // fake, real

@@ -198,6 +198,7 @@ void fields(Archive& archive, Plan& plan) {
   archive("steps", plan.steps);
   archive("optimizers", plan.optimizers);
   archive("needed_is_least", plan.needed_is_least);
+  archive("alike_from", plan.alike_from);
   archive("interrupted", plan.interrupted);
   archive("most_turns", plan.most_turns);
   archive("least_turns", plan.least_turns);
