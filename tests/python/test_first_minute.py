@@ -9,7 +9,7 @@ import venv
 import pytest
 
 from a_kernel import Kernel
-from test_wheel import WHEELS, pytestmark  # noqa: F401: as the tests of the wheel itself
+from test_wheel import WHEELS, pytestmark  # noqa: F401
 
 OWN = """\
 import torch
