@@ -54,12 +54,13 @@ class Looks:
             self._look()
 
     def _go(self):
+        pause = self._seconds
         try:
-            while not self._stop.acquire(timeout=self._seconds):
-                began = time.monotonic()
+            while not self._stop.acquire(timeout=pause):
+                began = time.thread_time()  # what waits for the program costs it nothing
                 if not self._look():
                     break
-                self._seconds = max(self._seconds, _MOST_SHARE * (time.monotonic() - began))
+                pause = max(self._seconds, _MOST_SHARE * (time.thread_time() - began))
         finally:
             self._ended.release()
 
