@@ -78,7 +78,7 @@ run:
 
 test:
 	$(call beside,build-tests $(STAMPS)/venv $(STAMPS)/apt-test)
-	@$(MAKE) --no-print-directory check test-native test-python
+	@$(MAKE) --no-print-directory check test-native wheel test-python
 
 # Rooms that include only those before them, the form of files, and figures that are those of the code.
 check:

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "rules/cause.h"
 #include "rules/finding.h"
 #include "rules/inequality.h"
 #include "sources/statements.h"
