@@ -13,8 +13,6 @@
 namespace faultline::pack {
 namespace {
 
-bool is_hexadecimal(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
-
 // How far is looked before it is known whether this is a secret: each begin of a word costs no more than that.
 constexpr std::size_t kLooked = 1024;
 
@@ -120,7 +118,7 @@ std::size_t key_of_forty(std::string_view text) {
   const char next = length < text.size() ? text[length] : ' ';
   const bool ends = length + 1 >= text.size() || !is_alphanumeric(text[length + 1]);  // a sentence does
   if (next == '_' || (!ends && (next == '-' || next == '.'))) return 0;
-  const bool is_hex = std::all_of(key.begin(), key.end(), is_hexadecimal);
+  const bool is_hex = std::all_of(key.begin(), key.end(), is_hex_digit);
   const auto count = [&](auto is) { return std::count_if(key.begin(), key.end(), is); };
   const bool is_mixed = count(is_digit) >= 1 && count(is_upper) >= 4 && count(is_lower) >= 4;
   return is_hex || is_mixed ? length : 0;
@@ -142,7 +140,7 @@ std::size_t ipv4_length(std::string_view text) {
 
 // Groups of hexadecimal digits and colons: eight groups, or fewer with "::"; six of two digits are a network card's.
 std::size_t ipv6_length(std::string_view text) {
-  std::size_t length = run(text.substr(0, 64), [](char c) { return is_hexadecimal(c) || c == ':'; });
+  std::size_t length = run(text.substr(0, 64), [](char c) { return is_hex_digit(c) || c == ':'; });
   if (length < text.size() && text[length] == '.') {  // ::ffff:10.0.0.7
     const std::size_t colon = text.substr(0, length).rfind(':');
     if (colon == npos || text.substr(0, length).find("::") == npos) return 0;
@@ -179,7 +177,7 @@ std::size_t card_length(std::string_view text) {
       continue;
     bool is_card = true, has_letter = false;
     for (std::size_t i = 0; is_card && i < length; ++i) {
-      is_card = i % (group + 1) == group ? text[i] == between : is_hexadecimal(text[i]);
+      is_card = i % (group + 1) == group ? text[i] == between : is_hex_digit(text[i]);
       has_letter = has_letter || is_letter(text[i]);
     }
     if (is_card && has_letter) return length;

@@ -20,4 +20,11 @@ inline Finding told_of(const std::string& text) {
   return judgement.findings.empty() ? Finding() : judgement.findings.front();
 }
 
+// All that is said to a person: the message, and what to try.
+inline std::string words_of(const Finding& finding) {
+  std::string words = finding.message;
+  for (const Try& attempt : finding.tries) words += "\n" + attempt.what;
+  return words;
+}
+
 }  // namespace faultline

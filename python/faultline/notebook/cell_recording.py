@@ -14,6 +14,7 @@ import time
 from ..explanation import explain_exception, explain_path
 from ..report import Report, Section, call
 from ..run.exceptions import kind_of
+from ..run.jax_looks import failure_profile_name
 from ..run.process import Process, describe, words_of
 from .kept_alive import section_of
 from .torch_history import TorchHistory
@@ -97,7 +98,7 @@ class CellRecording:
             try:
                 profile = jax.profiler.device_memory_profile()
                 self._sources["jax"] = process.save(
-                    f"jax-{process.pid}-oom-{time.time_ns() // 1000}.prof",
+                    failure_profile_name(process.pid),
                     lambda file: file.write(profile),
                     may_be_large=True,
                 )

@@ -16,6 +16,11 @@ _END_SECONDS = 1.0
 _COMPILED = ("/jax/core/compile/backend_compile", "/jax/compilation_cache/")
 
 
+def failure_profile_name(pid):
+    """Of the profile that is taken when memory ran out."""
+    return f"jax-{pid}-oom-{time.time_ns() // 1000}.prof"
+
+
 class Looks:
     def __init__(self, process, jax, has_begun):
         self._process, self._jax, self._has_begun = process, jax, has_begun

@@ -7,10 +7,9 @@ things away, the arrays that are alive and ready are asked. Nothing is waited fo
 import atexit
 import os
 import sys
-import time
 
 from .exceptions import kind_of
-from .jax_looks import Looks
+from .jax_looks import Looks, failure_profile_name
 from .process import describe, words_of
 
 _MOST_ARRAYS = 10000
@@ -47,7 +46,7 @@ class JaxMemory:
         self._has_profile = True
         try:
             taken = self._jax.profiler.device_memory_profile()
-            name = f"jax-{self._pid}-oom-{time.time_ns() // 1000}.prof"
+            name = failure_profile_name(self._pid)
             self._recording.process.save(name, lambda file: file.write(taken), may_be_large=True)
             self._recording.process.know(pools=dict(self._pools()))
         except Exception as problem:

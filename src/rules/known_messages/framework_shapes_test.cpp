@@ -52,8 +52,7 @@ TEST(FrameworkShapes, AreToldWithOperandsAndLine) {
         std::string("Traceback (most recent call last):\n  File \"/w/fit.py\", line 7, in step\n    y = x @ w\n  "
                     "File \"/usr/lib/python3/site-packages/jax/_src/numpy/lax.py\", line 99, in dot\n    g()\n") +
         row.exception + "\n");
-    std::string words = finding.message;
-    for (const Try& attempt : finding.tries) words += "\n" + attempt.what;
+    const std::string words = words_of(finding);
     EXPECT_EQ(finding.rule, "tensor/shape-mismatch") << row.exception << words;
     EXPECT_EQ(finding.location.file, "/w/fit.py") << row.exception;
     EXPECT_EQ(finding.location.line, 7U) << row.exception;

@@ -9,12 +9,6 @@
 namespace faultline {
 namespace {
 
-std::string told_words(const Finding& finding) {
-  std::string words = finding.message;
-  for (const Try& attempt : finding.tries) words += "\n" + attempt.what;
-  return words;
-}
-
 struct AsyncText {
   std::uint64_t asked = 1 << 30, free = 0, all = 0, in_use = 0, reserved = 0;
   std::string raised;
@@ -56,13 +50,13 @@ TEST(OtherPools, CudasOwnPoolIsToldByItsOwnNumbers) {
         Row{{gib, 2 * gib, 16 * gib, 0, 0, ""}, "", "that is more than was asked for"},
         Row{{gib, gib / 4, 16 * gib, 15 * gib, 15 * gib + gib / 4, raised}, "exhausted", "15.00 GiB"}}) {
     const Finding finding = told_of(text_of(row.told));
-    const std::string words = told_words(finding);
+    const std::string words = words_of(finding);
     EXPECT_EQ(finding.cause, row.cause) << words;
     EXPECT_NE(words.find(row.has), std::string::npos) << row.has << "\nin " << words;
     EXPECT_EQ(words.find("map"), std::string::npos) << words;
     EXPECT_EQ(finding.location.line, row.told.raised.empty() ? 0U : 12U);
   }
-  const std::string alone = told_words(told_of(raised));
+  const std::string alone = words_of(told_of(raised));
   EXPECT_EQ(alone.find("TF_CPP_MIN_LOG_LEVEL"), std::string::npos) << alone;
   // the numbers of another request
   AsyncText other;
@@ -116,7 +110,7 @@ TEST(OtherPools, EachMessageIsOfItsMemory) {
     const Finding finding = told_of(row.text);
     EXPECT_EQ(finding.rule, row.rule) << row.text << finding.message;
     EXPECT_EQ(finding.confidence, row.confidence) << row.text;
-    EXPECT_NE(told_words(finding).find(row.has), std::string::npos) << row.has << "\nin " << told_words(finding);
+    EXPECT_NE(words_of(finding).find(row.has), std::string::npos) << row.has << "\nin " << words_of(finding);
   }
   // talk about it
   for (const char* text :
@@ -134,17 +128,16 @@ TEST(OtherPools, WordsOfALogDoNotRunInAShell) {
   };
   for (const std::string name : {"a; rm -rf $HOME #.py", "a b.py", "$(id).py", "`id`.py", "a'b.py", "a\"b.py", "a&b.py",
                                  "-c.py", "a|b.py", "a>b.py", "a*b.py"}) {
-    const std::string words = told_words(told_of(text("/w/" + name)));
+    const std::string words = words_of(told_of(text("/w/" + name)));
     EXPECT_EQ(words.find(name), std::string::npos) << words;
     EXPECT_NE(words.find("python PROGRAM.py"), std::string::npos) << words;
   }
   for (const char* name : {"train.py", "fit-2_b.py", "größe.py"})
-    EXPECT_NE(told_words(told_of(text("/w/" + std::string(name)))).find("python " + std::string(name)),
-              std::string::npos)
+    EXPECT_NE(words_of(told_of(text("/w/" + std::string(name)))).find("python " + std::string(name)), std::string::npos)
         << name;
-  EXPECT_EQ(told_words(told_of("$ python fit.py --name \"$(id)\"\n" + text("/w/fit.py"))).find("$(id)"),
+  EXPECT_EQ(words_of(told_of("$ python fit.py --name \"$(id)\"\n" + text("/w/fit.py"))).find("$(id)"),
             std::string::npos);
-  EXPECT_NE(told_words(told_of("$ python fit.py --lr 3\n" + text("/w/fit.py"))).find("python fit.py --lr 3"),
+  EXPECT_NE(words_of(told_of("$ python fit.py --lr 3\n" + text("/w/fit.py"))).find("python fit.py --lr 3"),
             std::string::npos);
 }
 
@@ -157,11 +150,11 @@ TEST(OtherPools, UnifiedMemoryThatWasRefusedBeforeIsTold) {
                "cuda_driver.cc:764] failed to alloc 2466545664 bytes") +
            kind + "; result: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n";
   };
-  const std::string words = told_words(told_of(refused(" unified memory") + raised));
+  const std::string words = words_of(told_of(refused(" unified memory") + raised));
   EXPECT_NE(words.find("refused 2.30 GiB of it before"), std::string::npos) << words;
   EXPECT_EQ(words.find("So small a request"), std::string::npos) << words;
-  EXPECT_EQ(told_words(told_of(refused(" on host") + raised)).find("The pool takes unified memory"), std::string::npos);
-  EXPECT_EQ(told_words(told_of(raised)).find("unified memory"), std::string::npos);
+  EXPECT_EQ(words_of(told_of(refused(" on host") + raised)).find("The pool takes unified memory"), std::string::npos);
+  EXPECT_EQ(words_of(told_of(raised)).find("unified memory"), std::string::npos);
 }
 
 TEST(OtherPools, ATpusLargestAllocationGivesTheLine) {

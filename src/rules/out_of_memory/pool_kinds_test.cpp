@@ -10,12 +10,6 @@
 namespace faultline {
 namespace {
 
-std::string all_words(const Finding& finding) {
-  std::string words = finding.message;
-  for (const Try& attempt : finding.tries) words += "\n" + attempt.what;
-  return words;
-}
-
 bool holds(const std::string& words, const std::string& part) { return words.find(part) != std::string::npos; }
 
 std::vector<Finding> findings_of(const std::string& text) {
@@ -100,7 +94,7 @@ TEST(PoolKinds, TheSettingIsThatOfThePool) {
       const Finding finding =
           told_of(map_of(row.pool) + (has_exception ? raised("104857600", row.device, row.pool) : ""));
       EXPECT_EQ(finding.cause, "fragmented") << row.pool << finding.message;
-      const std::string words = all_words(finding);
+      const std::string words = words_of(finding);
       for (const char* setting : settings) {
         const bool wanted = std::any_of(row.has.begin(), row.has.end(),
                                         [&](const char* part) { return std::string(part).starts_with(setting); });
@@ -113,7 +107,7 @@ TEST(PoolKinds, TheSettingIsThatOfThePool) {
     }
   }
   // in bytes, and what is asked for besides
-  EXPECT_TRUE(holds(all_words(told_of(map_of("mklcpu"))), "TF_MKL_ALLOC_MAX_BYTES=1493172224"));
+  EXPECT_TRUE(holds(words_of(told_of(map_of("mklcpu"))), "TF_MKL_ALLOC_MAX_BYTES=1493172224"));
 }
 
 TEST(PoolKinds, AMapIsJoinedToTheFailureOfItsPoolAndSize) {
@@ -193,7 +187,7 @@ TEST(PoolKinds, AdviceIsNoYoungerThanTheText) {
     bool has_async, has_modules;
   };
   for (const Row& row : {Row{Form::k2018, false, false}, Row{Form::k2019, false, true}, Row{Form::k2021, true, true}}) {
-    const std::string words = all_words(told_of(map_of("GPU_0_bfc", row.form)));
+    const std::string words = words_of(told_of(map_of("GPU_0_bfc", row.form)));
     EXPECT_EQ(holds(words, "cuda_malloc_async"), row.has_async) << words;
     EXPECT_EQ(holds(words, "TF_DEVICE_MIN_SYS_MEMORY_IN_MB"), row.has_async) << words;
     EXPECT_EQ(holds(words, "TF_CPP_VMODULE"), row.has_modules) << words;
@@ -253,10 +247,10 @@ TEST(PoolKinds, ABufferOfTheProgramsIsItsPlaceAndASmallRequestIsNotTheMatter) {
   const Finding small = told_of(text(6291456, "12.00MiB"));
   EXPECT_EQ(small.location.file, "/w/internal/models.py");
   EXPECT_EQ(small.location.line, 689U);
-  EXPECT_TRUE(holds(all_words(small), "save_device_memory_profile")) << all_words(small);
-  EXPECT_FALSE(holds(all_words(small), "Make the largest of these buffers smaller"));
+  EXPECT_TRUE(holds(words_of(small), "save_device_memory_profile")) << words_of(small);
+  EXPECT_FALSE(holds(words_of(small), "Make the largest of these buffers smaller"));
   const Finding large = told_of(text(std::uint64_t{6} << 30, "15.00GiB"));
-  EXPECT_TRUE(holds(all_words(large), "Make the largest of these buffers smaller")) << all_words(large);
+  EXPECT_TRUE(holds(words_of(large), "Make the largest of these buffers smaller")) << words_of(large);
   EXPECT_TRUE(holds(large.message, "a GPU of less than 20.00 GiB")) << large.message;
 }
 
@@ -286,7 +280,7 @@ TEST(PoolKinds, WhatTheRuntimeSawAsItBeganIsUsed) {
   EXPECT_FALSE(holds(told_of(made("13000", 0) + copy).message, "The pool was made with"));
   EXPECT_FALSE(holds(told_of(made("13000", 0) + made("381", 1) + raised("1048576,1024", "GPU:0", "GPU_0_bfc")).message,
                      "The pool was made with"));
-  EXPECT_TRUE(holds(all_words(told_of(copy)), "TF_FORCE_GPU_ALLOW_GROWTH=true"));
+  EXPECT_TRUE(holds(words_of(told_of(copy)), "TF_FORCE_GPU_ALLOW_GROWTH=true"));
 }
 
 // A map whose totals cannot be true proves nothing.

@@ -10,12 +10,6 @@
 namespace faultline {
 namespace {
 
-std::string words_of(const Finding& finding) {
-  std::string words = finding.message;
-  for (const Try& attempt : finding.tries) words += "\n" + attempt.what;
-  return words;
-}
-
 std::string header(const std::string& size, const std::string& prefix = "W1116 09:55:17.469842    8765 ") {
   return prefix + "bfc_allocator.cc:598] Allocator (GPU_0_bfc) ran out of memory trying to allocate " + size +
          " from the lower end requested by op \nIf this is caused by memory fragmentation, the environment variable "

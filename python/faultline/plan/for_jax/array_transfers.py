@@ -18,16 +18,19 @@ def install(session) -> None:
     xla_client.batched_copy_array_to_devices_with_sharding = transfers.copy
     session.put = transfers.put
 
+    def shares(result, source):
+        """The memory of what is followed already, under another Python object."""
+        if not session.closed and (known := session.arrays.of(source)) is not None:
+            session.arrays.follow(result, known.holding, known.is_stand_in)
+
     kind = array.ArrayImpl
     # The same memory under another Python object: where an array is wrapped anew, it is shared.
     made = kind.__init__
 
     def init(self, aval, sharding, arrays, committed, _skip_checks=False):
         made(self, aval, sharding, arrays, committed, _skip_checks)
-        if len(arrays) == 1 and not session.closed:
-            known = session.arrays.of(arrays[0])
-            if known is not None:
-                session.arrays.follow(self, known.holding, known.is_stand_in)
+        if len(arrays) == 1:
+            shares(self, arrays[0])
 
     try:
         kind.__init__ = init
@@ -39,8 +42,7 @@ def install(session) -> None:
 
     def result_handler(self, put_there):
         result = handled(self, put_there)
-        if not session.closed and (known := session.arrays.of(put_there)) is not None:
-            session.arrays.follow(result, known.holding, known.is_stand_in)
+        shares(result, put_there)
         return result
 
     deferred.result_handler = result_handler
@@ -57,8 +59,7 @@ def install(session) -> None:
 
     def addressable_data(self, index):
         part = inner(self, index)
-        if not session.closed and (known := session.arrays.of(self)) is not None:
-            session.arrays.follow(part, known.holding, known.is_stand_in)
+        shares(part, self)
         return part
 
     kind.addressable_data = addressable_data
@@ -66,9 +67,8 @@ def install(session) -> None:
 
     def addressable_shards(self):
         parts = shards.__get__(self)
-        if not session.closed and (known := session.arrays.of(self)) is not None:
-            for part in parts:
-                session.arrays.follow(part.data, known.holding, known.is_stand_in)
+        for part in parts:
+            shares(part.data, self)
         return parts
 
     kind.addressable_shards = property(addressable_shards)
