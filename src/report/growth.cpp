@@ -34,9 +34,9 @@ void most_first(Items& items, Bytes bytes) {
 std::uint64_t most_unlisted(const PeakAccount& account, const HeldLine* here, const HeldLine& there) {
   if (account.unlisted_lines == 0 || there.is_remainder) return 0;
   std::uint64_t most = 0;
-  for (const auto& [name, bytes] : there.categories) {
+  for (const auto& category : there.categories) {
     const bool is_listed = here != nullptr && std::any_of(here->categories.begin(), here->categories.end(),
-                                                          [&](const auto& one) { return one.first == name; });
+                                                          [&](const auto& one) { return one.first == category.first; });
     if (!is_listed)
       most = capped_sum(most, account.lines.empty() ? account.unlisted_bytes : account.least_listed_bytes);
   }
