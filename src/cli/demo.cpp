@@ -15,6 +15,7 @@
 #include "cli/installation.h"
 #include "cli/options.h"
 #include "cli/private_files.h"
+#include "cli/own_folder.h"
 
 namespace faultline::cli {
 namespace {
@@ -59,27 +60,22 @@ std::string find_python() {
 }
 
 // A new folder here, or among temporary files where nothing can be written here.
-Result<std::string> demo_folder(const std::string& wanted) {
-  if (!wanted.empty()) {
-    std::error_code problem;
-    if (fs::exists(wanted, problem) && !fs::is_empty(wanted, problem))
-      return Error{"the folder " + wanted + " has something in it", {}, "Give another with -o."};
-    if (Status made = make_private_folder(wanted); !made) return made.error();
-    return wanted;
-  }
+OwnFolder demo_folder(const std::string& wanted) {
+  if (!wanted.empty()) return make_own_folder({wanted});
   for (int number = 1; number < 1000; ++number) {
     const std::string name = "faultline-demo" + (number == 1 ? std::string() : fmt::format("-{}", number));
     Result<bool> made = make_new_private_folder(name);
     if (!made) break;
-    if (*made) return name;
+    if (*made) return mark_new_folder(name);
   }
   std::error_code problem;
   std::string path = (fs::temp_directory_path(problem) / "faultline-demo-XXXXXX").string();
   if (::mkdtemp(path.data()) == nullptr)
-    return Error{std::string("no folder could be made for what the demo writes: ") + std::strerror(errno),
-                 {},
-                 "Give one with -o."};
-  return path;
+    return {OwnFolder::Outcome::kTrouble,
+            {},
+            std::string("no folder could be made for what the demo writes: ") + std::strerror(errno) +
+                ". Give one with -o"};
+  return mark_new_folder(path);
 }
 
 class Show {
@@ -110,12 +106,14 @@ int demo(const DemoOptions& options) {
   std::error_code problem;
   if (python_part().empty() || !fs::exists(oom, problem))
     return fail("the recordings of the demo are not beside the program; the wheel and the source tree have them");
-  Result<std::string> folder = demo_folder(options.folder);
-  if (!folder) return fail(folder.error().message());
+  const OwnFolder made = demo_folder(options.folder);
+  if (made.outcome != OwnFolder::Outcome::kMade) return fail(made.why_not);
+  const fs::path near = fs::path(made.path).lexically_relative(fs::current_path(problem));
+  const std::string folder = near.empty() || *near.begin() == ".." ? made.path : near.string();
   const std::string python = find_python();
   // beside the page: in the package they would be the package's, and not the reader's
   const auto program = [&](const char* name) {
-    const fs::path copy = fs::path(*folder) / name;
+    const fs::path copy = fs::path(folder) / name;
     return fs::copy_file(parts / name, copy, problem) ? copy.string() : (parts / name).string();
   };
   Show show;
@@ -127,7 +125,7 @@ int demo(const DemoOptions& options) {
     show.not_shown("a program on the virtual GPU, and a plan: there is no python3 on the PATH.");
   } else {
     show.part("A program of the CUDA driver interface with two slips, on a GPU that this machine's processor plays:",
-              {"run", "--gpu", "virtual:4GiB", "-o", *folder + "/run", "--", python, program("driver_copy.py")});
+              {"run", "--gpu", "virtual:4GiB", "-o", folder + "/run", "--", python, program("driver_copy.py")});
     const char* has_torch = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)";
     if (options.no_plan)
       show.not_shown("a plan, as was asked (--no-plan).");
@@ -137,10 +135,10 @@ int demo(const DemoOptions& options) {
           " has no PyTorch. With it, faultline plan --gpu T4 -- python train.py tells whether a program fits.");
     else
       show.part("A program that has not run yet: would it train on a T4? (half a minute or more; no GPU is used)",
-                {"plan", "--gpu", "T4", "--steps", "1", "-o", *folder + "/plan", "--", python,
+                {"plan", "--gpu", "T4", "--steps", "1", "-o", folder + "/plan", "--", python,
                  program("train_small_gpt.py")});
   }
-  const std::string page = *folder + "/page.html";
+  const std::string page = folder + "/page.html";
   show.part("The first of these as a page to look at; open it in a browser:", {"view", oom, "-o", page, "--no-open"});
   if (show.failed())
     return fail("a part of the demo could not be shown; faultline doctor tells what this machine can do");

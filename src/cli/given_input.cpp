@@ -5,6 +5,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "sources/run_folder/layout.h"
+
 namespace faultline::cli {
 
 GivenInput::GivenInput(const std::string& folder) {
@@ -14,7 +16,7 @@ GivenInput::GivenInput(const std::string& folder) {
   offset_ = S_ISREG(seen.st_mode) ? ::lseek(STDIN_FILENO, 0, SEEK_CUR) : -1;
   is_file_ = offset_ >= 0;
   const bool flows = S_ISFIFO(seen.st_mode) || S_ISSOCK(seen.st_mode) || ::isatty(STDIN_FILENO) != 0;
-  if (flows && !folder.empty()) keep_ = folder + "/input";
+  if (flows && !folder.empty()) keep_ = folder + "/" + std::string(layout::kInput);
 }
 
 int GivenInput::again() const {

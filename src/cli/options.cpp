@@ -88,6 +88,14 @@ void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std:
   verb.add_flag("--no-color,--no-colour", options.no_colour, "plain text (NO_COLOR does the same)");
 }
 
+void add_folder_options(CLI::App& verb, WantedFolder& folder) {
+  CLI::Option* named = verb.add_option("--output,-o", folder.path,
+                                       "a new folder to keep the run in; faultline-PROGRAM-TIME unless told")
+                           ->option_text("DIR");
+  verb.add_flag("--force", folder.force, "with -o: replaces an earlier run of Faultline's in DIR, and nothing else")
+      ->needs(named);
+}
+
 bool is_same_file(const std::string& a, const std::string& b) {
   std::error_code problem;
   return std::filesystem::equivalent(a, b, problem) && !problem;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/own_folder.h"
 #include "report/report.h"
 #include "report/terminal.h"
 #include "sources/input.h"
@@ -37,6 +38,9 @@ void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std:
 
 // Prints "faultline: SENTENCE" to standard error and returns the status for it.
 int fail(const std::string& sentence, ExitStatus status = kBadInput);
+
+// -o DIR and --force, of verbs that keep a run.
+void add_folder_options(CLI::App& verb, WantedFolder& folder);
 
 // Writing the one would be the end of the other.
 bool is_same_file(const std::string& a, const std::string& b);

@@ -13,6 +13,7 @@
 
 #include "base/safe_text.h"
 #include "base/units.h"
+#include "base/whole_file.h"
 #include "cli/options.h"
 #include "cli/private_files.h"
 #include "cli/progress.h"
@@ -114,6 +115,7 @@ int pack_input(const PackOptions& options) {
   std::string name = fs::path(whole).filename().string();
   const std::string output =
       options.output.empty() ? (name.empty() ? "recording" : name) + ".pack.zip" : options.output;
+  const bool replaces = is_there(output);
   if (Status allowed = check_pack(output, options.path); !allowed) return fail(allowed.error().message());
   const InterruptsNoted noted;
   pack::PackRequest request;
@@ -129,7 +131,7 @@ int pack_input(const PackOptions& options) {
   progress.reset();
   if (!made) return fail(made.error().message(options.path));
   if (interrupted()) return fail("it was interrupted; nothing was written");
-  if (Status written = write_text(output, made->archive); !written) return fail(written.error().message());
+  if (Status written = write_named_file(output, made->archive, replaces); !written) return fail(written.error().message());
   return write_out(told_pack(*made, output), kClean);
 }
 

@@ -37,7 +37,7 @@ struct PlanArguments {
   PlanQuestion question;
   std::string gpu;
   std::string context;
-  std::string folder;
+  WantedFolder folder;
   std::vector<std::string> function;  // of a running program: what to call it; its folder goes when the plan is made
   std::vector<std::string> op_memory;
   std::optional<std::uint64_t> steps;
@@ -146,13 +146,14 @@ int plan(const PlanArguments& arguments) {
     return fail("--try needs --gpu: whether a change is enough depends on it");
   if (arguments.limits.allow_writes && arguments.limits.offline)
     return fail("--offline needs the program to be watched, and --allow-writes leaves it alone");
-  Result<std::string> folder = make_run_folder(arguments.folder, question.command);
-  if (!folder) return fail(folder.error().message());
+  const OwnFolder made = make_run_folder(arguments.folder, question.command);
+  if (made.outcome != OwnFolder::Outcome::kMade) return fail(made.why_not);
+  const std::string& folder = made.path;
   const auto give_up = [&](const std::string& why) {
-    unmake_run_folder(*folder, arguments.folder);
+    remove_own_folder(folder);
     return fail(why);
   };
-  question.folder = *folder;
+  question.folder = folder;
   // A program that writes for real is not run again unasked: it would find what it left, and leave it once more.
   question.may_run_again = !arguments.limits.allow_writes || question.try_changes || !question.vary.empty();
 
@@ -169,12 +170,12 @@ int plan(const PlanArguments& arguments) {
                        arguments.question.ranks,
                        0,
                        std::move(*op_memory)},
-                      *folder,
+                      folder,
                       arguments.limits,
-                      *folder,
+                      folder,
                       arguments.function.empty()};
   // only what keeps files aside sees what the program reads, and can keep that too
-  const GivenInput input(arguments.limits.allow_writes ? std::string() : *folder);
+  const GivenInput input(arguments.limits.allow_writes ? std::string() : folder);
   if (question.may_run_again && input.is_gone())
     hint(
         "further runs of the program have nothing to read: standard input is no plain file, and with --allow-writes "
@@ -184,13 +185,14 @@ int plan(const PlanArguments& arguments) {
       *parts, job, input, arguments.output.is_for_people() ? Output::kAsIs : Output::kToStandardError);
   if (!first) return give_up(first.error().message());
   if (Status written =
-          write_command(*folder, {"plan", question.command, started, first->status, first->seconds, {}, {}});
+          write_command(folder, {"plan", question.command, started, first->status, first->seconds, {}, {}});
       !written)
     hint(written.error().message());
   if (const std::string why = nothing_planned(question, *first); !why.empty())
     return give_up(why + (interrupted()        ? "; it was interrupted"
                           : first->out_of_time ? "; it was ended because its time was over (--seconds)"
                                                : ""));
+  const ListedAtEnd listed(folder);
   const InterruptsNoted
       noted;  // from here on they end the runs that are still to come, and the report is made all the same
   const DryRunJob again = as_far_again(job, *first->main());
@@ -220,13 +222,13 @@ int plan(const PlanArguments& arguments) {
   if (held->budget) plan.budget = judge_budget(plan, *held->budget);
   if (held->base) plan.comparison = compare_with_base(*held->base, report, plan, held->allowed);
   attach_plan(report, std::move(plan));
-  if (Status written = write_report(*folder, report); !written) hint(written.error().message());
+  if (Status written = write_report(folder, report); !written) hint(written.error().message());
   if (arguments.output.format == kPerfetto) {
-    const Result<Input> input = open_input(*folder);
-    if (!input) return fail(input.error().message(shown_folder(*folder)));
+    const Result<Input> input = open_input(folder);
+    if (!input) return fail(input.error().message(shown_folder(folder)));
     return write_perfetto({&*input, 1}, exit_status(report));
   }
-  return tell_run(report, arguments.output, job.folder_stays ? shown_folder(*folder) : "");
+  return tell_run(report, arguments.output, job.folder_stays ? shown_folder(folder) : "");
 }
 
 // CLI11 takes -1 for a very large number.
@@ -296,9 +298,7 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
       "--allow-writes", arguments->limits.allow_writes,
       "let the program write, rename and remove files for real; it is then run once, unless --try or --vary is given");
   verb->add_flag("--offline", arguments->limits.offline, "refuse the program's connections to other machines");
-  verb->add_option("--output,-o", arguments->folder,
-                   "the folder to keep the run in; faultline-PROGRAM-TIME unless told")
-      ->option_text("DIR");
+  add_folder_options(*verb, arguments->folder);
   verb->footer(
       "Exit status: 0 it fits (or no GPU was named) and nothing is wrong, for the whole program or as far as --steps "
       "or --seconds told it to go; 1 it does not fit, is over its --budget, has grown by more than --may-grow, or "

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/descriptor.h"
+#include "base/whole_file.h"
 
 namespace faultline::cli {
 namespace {
@@ -16,40 +17,40 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr mode_t kOwnFolder = 0700, kOwnFile = 0600;
-constexpr mode_t kOthersWrite = 0022, kOthersAny = 0077;
 
 Error not_made(const std::string& path, int problem) {
   return {"the folder " + path + " could not be made: " + std::strerror(problem), {}, "Give another with -o."};
 }
-Error refused(const std::string& path, const std::string& why) {
-  return {"the folder " + path + " is not used: " + why, {}, "Give another with -o."};
+
+int write_all(int file, const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t wrote = ::write(file, text.data() + done, text.size() - done);
+    if (wrote < 0 && errno != EINTR) return errno;
+    if (wrote > 0) done += static_cast<std::size_t>(wrote);
+  }
+  return 0;
 }
 
-// A link that is our own may lead anywhere; one of somebody else's leads nowhere.
-Status check_link(const std::string& path) {
-  struct stat seen{};
-  if (::lstat(path.c_str(), &seen) == 0 && S_ISLNK(seen.st_mode) && seen.st_uid != ::geteuid())
-    return refused(path, "it is a symbolic link that belongs to another user");
-  return Ok{};
+Status write_whole(const std::string& path, const std::string& text, bool replaces) {
+  const std::string part = name_beside(path);
+  int problem = 0;
+  {
+    const Descriptor file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kOwnFile));
+    problem = file ? 0 : errno;
+    if (file) {
+      ::fchmod(file.number(), kOwnFile);
+      problem = write_all(file.number(), text);
+      if (problem != 0) ::unlink(part.c_str());
+    }
+  }
+  if (problem == 0) problem = put_in_place(part, path, replaces);
+  if (problem == 0) return Ok{};
+  if (problem == EEXIST) return Error{path + " has come to be there meanwhile, and stays as it is", {}, {}};
+  return Error{(problem == ENOSPC || problem == EDQUOT ? "the disk is full: " : "") + path +
+                   " could not be written: " + std::strerror(problem),
+               {},
+               {}};
 }
-
-Status take_folder(const std::string& path) {
-  if (Status link = check_link(path); !link) return link;
-  const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.number() < 0) return not_made(path, errno == ENOTDIR ? EEXIST : errno);
-  struct stat seen{};
-  if (::fstat(folder.number(), &seen) != 0) return not_made(path, errno);
-  if (seen.st_uid != ::geteuid()) return refused(path, "it belongs to another user");
-  if ((seen.st_mode & kOthersWrite) != 0) return refused(path, "others can write to it");
-  if ((seen.st_mode & kOthersAny) == 0) return Ok{};
-  std::error_code problem;
-  if (!fs::is_empty(path, problem) || problem)
-    return refused(path, "others can read it, and it has other things in it");
-  if (::fchmod(folder.number(), kOwnFolder) != 0) return not_made(path, errno);
-  return Ok{};
-}
-
-std::string folder_above(const std::string& path) { return fs::path(path).lexically_normal().parent_path().string(); }
 
 }  // namespace
 
@@ -63,40 +64,20 @@ Result<bool> make_new_private_folder(const std::string& path) {
 }
 
 Status make_private_folder(const std::string& path) {
-  std::string wanted = path;
-  while (wanted.size() > 1 && wanted.back() == '/') wanted.pop_back();
   std::error_code problem;
-  if (const std::string above = folder_above(wanted); !above.empty()) fs::create_directories(above, problem);
-  Result<bool> made = make_new_private_folder(wanted);
+  fs::create_directories(fs::path(path).parent_path(), problem);
+  Result<bool> made = make_new_private_folder(path);
   if (!made) return made.error();
-  if (*made) return Ok{};
-  return take_folder(wanted);
+  if (!*made && !fs::is_directory(fs::symlink_status(path, problem))) return not_made(path, EEXIST);
+  return Ok{};
 }
 
-Status write_text(const std::string& path, const std::string& text) {
-  const auto failed = [&](int problem) {
-    return Error{(problem == ENOSPC || problem == EDQUOT ? "the disk is full: " : "") + path +
-                     " could not be written: " + std::strerror(problem),
-                 {},
-                 {}};
-  };
-  const std::string part = path + ".part";
-  ::unlink(part.c_str());
-  const Descriptor file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kOwnFile));
-  if (file.number() < 0) return failed(errno);
-  ::fchmod(file.number(), kOwnFile);
-  int problem = 0;
-  for (std::size_t done = 0; problem == 0 && done < text.size();) {
-    const ssize_t wrote = ::write(file.number(), text.data() + done, text.size() - done);
-    if (wrote > 0)
-      done += static_cast<std::size_t>(wrote);
-    else if (errno != EINTR)
-      problem = errno;
-  }
-  if (problem == 0 && ::rename(part.c_str(), path.c_str()) != 0) problem = errno;
-  if (problem == 0) return Ok{};
-  ::unlink(part.c_str());
-  return failed(problem);
+Status write_text(const std::string& path, const std::string& text) { return write_whole(path, text, true); }
+
+Status write_named_file(const std::string& path, const std::string& text, bool replaces) {
+  const Result<std::string> target = replaceable(path);
+  if (!target) return Error{path + ": " + target.error().what, {}, {}};
+  return write_whole(*target, text, replaces);
 }
 
 }  // namespace faultline::cli

@@ -10,13 +10,15 @@
 
 namespace faultline::cli {
 
-// Makes it, or takes one that is there: ours, with nothing in it or closed to others already. What lies above it is made as usual.
+// Inside a folder that Faultline made: makes it, or takes one that is there already.
 Status make_private_folder(const std::string& path);
 
 // False: there is something of that name already.
 Result<bool> make_new_private_folder(const std::string& path);
 
-// The whole file or none of it; one that is there is replaced, not written into.
+// The whole file or none of it. One of Faultline's own that is there is replaced, not written into.
 Status write_text(const std::string& path, const std::string& text);
+// A file that the user named. `replaces`: one is there that may go; without it whatever is there stays, and that is said.
+Status write_named_file(const std::string& path, const std::string& text, bool replaces);
 
 }  // namespace faultline::cli

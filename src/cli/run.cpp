@@ -78,20 +78,21 @@ ProgramEnd run(const RunOptions& options) {
   if (options.command.front().ends_with(".ipynb"))
     return not_run(fail(confine::not_program(options.command.front()).what));
   const InterruptsNoted noted;
-  Result<std::string> folder = make_run_folder(options.folder, options.command);
-  const std::string kept_in = folder ? *folder : std::string();
-  Result<RunSetup> setup = set_up_run(options, kept_in);
+  const OwnFolder made = make_run_folder(options.folder, options.command);
+  if (made.outcome == OwnFolder::Outcome::kRefused) return not_run(fail(made.why_not));
+  const std::string& folder = made.path;  // empty: none could be made, and the program is run all the same
+  Result<RunSetup> setup = set_up_run(options, folder);
   const auto give_up = [&](const std::string& why, int status = 0) {
-    if (folder) unmake_run_folder(*folder, options.folder);
+    if (!folder.empty()) remove_own_folder(folder);
     const int own = fail(why);
     return not_run(status != 0 ? status : own);
   };
   if (!setup) return give_up("--gpu: " + setup.error().message());
-  if (!folder) hint("nothing will be recorded: " + folder.error().message());
+  if (folder.empty()) hint("nothing will be recorded: " + made.why_not);
   for (const std::string& sentence : setup->left_out) hint(sentence);
   for (const std::string& sentence : setup->beforehand) hint(sentence);
 
-  const std::unique_ptr<TraceKeeper> keeper = setup->records ? start_keeper(options, *folder, *setup) : nullptr;
+  const std::unique_ptr<TraceKeeper> keeper = setup->records ? start_keeper(options, folder, *setup) : nullptr;
   const std::string started = utc_now();
   const GivenInput input;
   int unstarted = 0;
@@ -99,12 +100,13 @@ ProgramEnd run(const RunOptions& options) {
       start_program(options.command, setup->environment,
                     options.output.is_for_people() ? Output::kAsIs : Output::kToStandardError, {}, &unstarted);
   if (!process) return give_up(process.error().message(), unstarted);
-  PoolMapsBound pool_maps(folder ? *folder : std::string());
+  PoolMapsBound pool_maps(folder);
   UnrecordedWatch unrecorded(*process, setup->records ? setup->environment.value("FAULTLINE_CAPTURE_LIBRARY") : "");
   ProgramEnd end = wait_for_program(*process);
   const std::map<std::string, std::string> past_recorder = unrecorded.finish();
   pool_maps.finish();
-  if (!folder) return end;
+  if (folder.empty()) return end;
+  const ListedAtEnd listed(folder);
   CommandRecord record{"run",
                        options.command,
                        started,
@@ -117,14 +119,14 @@ ProgramEnd run(const RunOptions& options) {
                        end.signal,
                        {},
                        past_recorder};
-  if (Status written = write_command(*folder, record); !written) hint(written.error().message());
+  if (Status written = write_command(folder, record); !written) hint(written.error().message());
   end_keeper(keeper.get());
   if (keeper != nullptr && !keeper->cut_short().empty()) {
     record.cut_short = keeper->cut_short();
-    if (Status written = write_command(*folder, record); !written) hint(written.error().message());
+    if (Status written = write_command(folder, record); !written) hint(written.error().message());
   }
-  if (options.again && setup->records && !interrupted()) run_again(options, *folder, input);
-  const int status = report_apart(*folder, options, record, setup->records);
+  if (options.again && setup->records && !interrupted()) run_again(options, folder, input);
+  const int status = report_apart(folder, options, record, setup->records);
   if (options.status_of_findings && end.status == 0) end.status = status;
   return end;
 }
@@ -164,8 +166,7 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, int& status
                    "how much the traces of the run may take on disk; 2GiB unless told; from half of it on launches and "
                    "copies are left out")
       ->option_text("SIZE");
-  verb->add_option("--output,-o", options->folder, "the folder to keep the run in; faultline-PROGRAM-TIME unless told")
-      ->option_text("DIR");
+  add_folder_options(*verb, options->folder);
   verb->footer(
       "Exit status: the program's own; 127 or 126 where it was not found or cannot be executed; where a signal ended "
       "it, faultline ends by the same. 2: bad usage, and nothing was run.");

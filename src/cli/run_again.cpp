@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "cli/apart.h"
 #include "cli/options.h"
@@ -29,14 +28,14 @@ void run_again(const RunArguments& arguments, const std::string& folder, const G
   const ApartEnd looked = do_apart([&] { return has_fault(folder) ? 1 : 0; });
   if (looked.status != 1 || interrupted()) return;
   const std::string second = folder + "/again";
-  if (Status made = make_private_folder(second); !made)
-    return hint("the program is not run again: " + made.error().message());
+  const Result<bool> made = make_new_private_folder(second);
+  if (!made) return hint("the program is not run again: " + made.error().message());
+  if (!*made) return hint("the program is not run again: there is something of the name " + shown_folder(second));
   RunArguments armed = arguments;
   armed.core_dump = true;
   Result<RunSetup> setup = set_up_run(armed, second);
   if (!setup || !setup->core_dump_is_armed) {
-    std::error_code problem;
-    std::filesystem::remove_all(second, problem);
+    remove_own_folder(second);
     return hint("the program is not run again: " + (setup && !setup->left_out.empty()
                                                         ? setup->left_out.back()
                                                         : std::string("a GPU core dump cannot be taken here")));

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/characters.h"
 #include "base/json_input.h"
 #include "base/plain_file.h"
 #include "base/safe_text.h"
@@ -49,47 +48,17 @@ std::string time_text(std::tm* (*convert)(const std::time_t*, std::tm*), const c
 
 }  // namespace
 
-Result<std::string> make_run_folder(const std::string& wanted, const std::vector<std::string>& command) {
-  std::error_code problem;
-  std::string path = wanted;
-  if (wanted.empty()) {
-    const std::string base =
-        fmt::format("faultline-{}-{}", program_name(command), time_text(::localtime_r, "%Y%m%d-%H%M%S"));
-    path = base;
-    for (int more = 2;; ++more) {
-      Result<bool> made = make_new_private_folder(path);
-      if (!made) return made.error();
-      if (*made) break;
-      path = base + fmt::format("-{}", more);
-    }
-  } else {
-    if (fs::exists(in_folder(path, layout::kCommand), problem))
-      return Error{"the folder " + wanted + " already holds a run", {}, "Give another with -o, or remove it."};
-    if (Status made = make_private_folder(path); !made) return made.error();
+OwnFolder make_run_folder(const WantedFolder& wanted, const std::vector<std::string>& command) {
+  if (!wanted.path.empty()) return make_own_folder(wanted);
+  const std::string base =
+      fmt::format("faultline-{}-{}", program_name(command), time_text(::localtime_r, "%Y%m%d-%H%M%S"));
+  std::string path = base;
+  for (int more = 2;; ++more) {
+    const Result<bool> made = make_new_private_folder(path);
+    if (!made) return {OwnFolder::Outcome::kTrouble, {}, made.error().message()};
+    if (*made) return mark_new_folder(path);
+    path = base + fmt::format("-{}", more);
   }
-  const fs::path absolute = fs::canonical(path, problem);  // as the kernel names it: through no link
-  if (problem) return Error{"the folder " + path + " could not be found again: " + problem.message(), {}, {}};
-  if (Status written = write_text(in_folder(absolute.string(), layout::kCommand), "{}\n"); !written)
-    return written.error();
-  return absolute.string();
-}
-
-void unmake_run_folder(const std::string& path, const std::string& wanted) {
-  std::error_code problem;
-  if (wanted.empty()) {
-    fs::remove_all(path, problem);
-    return;
-  }
-  // The folder is the user's, who may keep other things in it: only what a later run here would take for its own goes.
-  std::vector<fs::path> own = {in_folder(path, layout::kCommand)};
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, problem)) {
-    const std::string name = entry.path().filename().string();
-    const bool is_numbered = name.starts_with(layout::kProcess) && name.size() > layout::kProcess.size() &&
-                             is_digit(name[layout::kProcess.size()]);
-    if (is_numbered && (name.ends_with(layout::kTraceEnd) || name.ends_with(layout::kFactsEnd)))
-      own.push_back(entry.path());
-  }
-  for (const fs::path& file : own) fs::remove(file, problem);
 }
 
 Status write_command(const std::string& folder, const CommandRecord& record) {

@@ -7,16 +7,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/own_folder.h"
 #include "cli/private_files.h"
 #include "report/report.h"
 
 namespace faultline::cli {
 
-// Makes the folder, for its owner alone: `wanted`, or a new one named after the program and the time. The absolute path.
-Result<std::string> make_run_folder(const std::string& wanted, const std::vector<std::string>& command);
-
-// Where nothing happened that it could tell of: one that the user wanted is left so that it can be given again.
-void unmake_run_folder(const std::string& path, const std::string& wanted);
+// Makes the folder, for its owner alone: the wanted one, or where none is, a new one named after the program and the time.
+OwnFolder make_run_folder(const WantedFolder& wanted, const std::vector<std::string>& command);
 
 // command.json: what was run, how it ended, and what else the verb knows of it.
 struct CommandRecord {

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "cli/child_process.h"
+#include "cli/own_folder.h"
 #include "trace/keeper.h"
 
 namespace faultline::cli {
@@ -17,7 +18,7 @@ namespace faultline::cli {
 struct RunArguments {
   std::vector<std::string> command;
   std::string gpu;  // empty: the machine's own; "virtual", "virtual:T4", "virtual:4GiB"
-  std::string folder;
+  WantedFolder folder;
   std::string history = "on";
   std::uint64_t history_entries = 200000;
   bool native_stacks = false;

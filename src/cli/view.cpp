@@ -9,6 +9,7 @@
 
 #include "base/safe_text.h"
 #include "base/units.h"
+#include "base/whole_file.h"
 #include "cli/options.h"
 #include "cli/private_files.h"
 #include "cli/progress.h"
@@ -76,6 +77,7 @@ int view_input(const ViewOptions& options) {
   if (options.path == "-" && options.output.empty())
     return fail("a page of standard input has no name of its own: give one with -o");
   const std::string page = options.output.empty() ? default_page(options.path) : options.output;
+  const bool replaces = is_there(page);
   if (!to_stdout) {
     if (Status allowed = check_output(options, page); !allowed) return fail(allowed.error().message());
   }
@@ -89,7 +91,7 @@ int view_input(const ViewOptions& options) {
   const std::string html = view::make_page(view::look_at(*input), how);
   progress.reset();
   if (to_stdout) return write_out(html, kClean);
-  if (Status written = write_text(page, html); !written) return fail(written.error().message());
+  if (Status written = write_named_file(page, html, replaces); !written) return fail(written.error().message());
   const int status = write_out("Wrote " + shown(page) + " (" + format_bytes(html.size()) + ")\n", kClean);
   std::error_code problem;
   if (options.output.empty() && !options.no_open && can_open_pages()) open_page(fs::absolute(page, problem).string());

@@ -138,9 +138,8 @@ Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program)
     remove_aside(program.aside);
     return Error{what + ": " + std::strerror(problem), {}, {}};
   };
-  remove_aside(program.aside);
-  if (::mkdir(program.aside.c_str(), 0700) != 0)
-    return failed("the folder " + program.aside + " could not be made", errno);
+  if (::mkdir(program.aside.c_str(), 0700) != 0)  // one that is there is somebody's
+    return Error{"the folder " + program.aside + " could not be made: " + std::strerror(errno), {}, {}};
   const bool keeps_input = !program.keep_input.empty();
   std::optional<int> kept;
   if (keeps_input)

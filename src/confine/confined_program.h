@@ -30,7 +30,7 @@ Error not_program(const std::string& word);
 struct Program {
   std::vector<std::string> command;
   std::vector<std::string> environment;  // NAME=value
-  std::string aside;                     // a folder for what it writes: made, emptied and removed by us
+  std::string aside;                     // a new folder for what it writes: made and removed by us
   std::string own_folder;                // Faultline's folder of this run, written for real
   int input = 0, output = 1, error = 2;  // descriptors
   bool offline = false;

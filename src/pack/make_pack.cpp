@@ -78,15 +78,10 @@ std::string only_one(std::string name, std::set<std::string>& names) {
 
 bool is_of_run(std::string_view name) {
   for (const std::string_view whole :
-       {layout::kCommand, layout::kReport, layout::kRequest, layout::kEffects, std::string_view("log.txt")}) {
+       {layout::kCommand, layout::kReport, layout::kRequest, layout::kEffects, layout::kLog}) {
     if (name == whole) return true;
   }
-  for (const std::string_view begin :
-       {layout::kProcess, layout::kHistory, layout::kTensors, layout::kFailure, layout::kPoolMap, layout::kProfile,
-        layout::kCore, layout::kNotes, layout::kImport}) {
-    if (name.starts_with(begin) && name.size() > begin.size() && is_digit(name[begin.size()])) return true;
-  }
-  return false;
+  return layout::is_of_process(name);
 }
 
 bool is_of_files(std::string_view name) {
@@ -117,6 +112,7 @@ Status look(const std::string& folder, const std::vector<std::string>& below, bo
     std::vector<std::string> parts = below;
     parts.push_back(name);
     const auto leave_out = [&](const char* why) { search.left_out.push_back({parts, why}); };
+    if (is_run && name == layout::kMark) continue;  // of the folder, not of the run
     if (S_ISLNK(seen.st_mode)) {
       leave_out("a link, which is not followed");
     } else if (S_ISDIR(seen.st_mode)) {

@@ -2,12 +2,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 
+#include "base/whole_file.h"
 #include "trace/file_writer.h"
 #include "trace/validate.h"
 
@@ -85,37 +83,19 @@ Status write_new_file(const Trace& trace, const std::string& path) {
 
 }  // namespace
 
-namespace {
-
-// The file that the path leads to, which is to be replaced by a rename: that would be the end of a device, a pipe or a link.
-Result<std::string> replaceable(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code problem;
-  const fs::file_type named = fs::symlink_status(path, problem).type();
-  if (named == fs::file_type::none || named == fs::file_type::not_found || named == fs::file_type::regular) return path;
-  if (named != fs::file_type::symlink || !fs::exists(path, problem) || !fs::is_regular_file(path, problem))
-    return Error{"it is there already and is no plain file; give another name", {}, {}};
-  const fs::path real = fs::canonical(path, problem);
-  return problem ? Result<std::string>(Error{problem.message(), {}, {}}) : real.string();
-}
-
-}  // namespace
-
 Status write_trace_file(const Trace& trace, const std::string& named) {
   if (Status status = check_trace(trace); !status) return status;
   const Result<std::string> target = replaceable(named);
   if (!target) return target.error();
   const std::string& path = *target;
-  const std::string partial = fmt::format("{}.partial-{}", path, ::getpid());
-  ::unlink(partial.c_str());
+  const bool replaces = is_there(path);
+  const std::string partial = name_beside(path);
   if (Status status = write_new_file(trace, partial); !status) {
     ::unlink(partial.c_str());
     // Of a recording that breaks off the beginning stays; a copy is there whole or not at all.
     return Error{status.error().what, status.error().offset, "Nothing was written."};
   }
-  if (std::rename(partial.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(partial.c_str());
+  if (const int error = put_in_place(partial, path, replaces)) {
     return Error{fmt::format("the trace file cannot be put in its place: {}", std::strerror(error)), {}, {}};
   }
   return Ok{};

@@ -1,0 +1,204 @@
+#include "cli/own_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "base/json_input.h"
+#include "base/plain_file.h"
+#include "base/whole_file.h"
+#include "cli/options.h"
+#include "cli/private_files.h"
+#include "fmt/format.h"
+#include "sources/run_folder/layout.h"
+#include "view/page.h"
+
+namespace faultline::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kList = "files";
+
+// What the names in a folder may be.
+enum class Kind : std::uint8_t { kRun, kTries, kFiles };
+
+bool is_file_of_run(std::string_view name) {
+  constexpr std::array kNames = {layout::kCommand, layout::kReport, layout::kRequest, layout::kEffects,
+                                 layout::kInput,   layout::kLog,    layout::kMark};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || layout::is_of_process(name);
+}
+
+std::optional<Kind> kind_of_folder(Kind in, std::string_view name) {
+  if (in == Kind::kTries) return Kind::kRun;
+  if (in == Kind::kFiles) return std::nullopt;
+  if (name == layout::kAgain || name == layout::kLarger) return Kind::kRun;
+  if (name == layout::kTries) return Kind::kTries;
+  if (name == layout::kLinks || name.starts_with(layout::kRanks)) return Kind::kFiles;
+  return std::nullopt;
+}
+
+struct Found {
+  std::map<std::string, std::string> files;  // by the name from the folder on: which file it is, and in which state
+  std::vector<std::string> folders;          // the inner ones last
+  std::string foreign;                       // something that no run leaves
+};
+
+std::string state_of(const struct stat& status) {
+  return fmt::format("{}:{}:{}.{:09}", status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+}
+
+void look_through(const std::string& folder, Kind kind, const std::string& inside, Found& found) {
+  std::error_code problem;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder + inside, problem)) {
+    const std::string name = entry.path().filename().string(), here = inside + "/" + name;
+    struct stat status{};
+    if (::lstat(entry.path().c_str(), &status) != 0) continue;
+    if (S_ISDIR(status.st_mode)) {
+      if (const std::optional<Kind> below = kind_of_folder(kind, name)) {
+        found.folders.push_back(here);
+        look_through(folder, *below, here, found);
+        continue;
+      }
+    } else if (kind == Kind::kFiles || (kind == Kind::kRun && S_ISREG(status.st_mode) && is_file_of_run(name))) {
+      found.files[here] = state_of(status);
+      continue;
+    } else if (name == layout::kPage && S_ISREG(status.st_mode) && may_be_overwritten(entry.path().string(), view::kPageBegins)) {
+      found.files[here] = {};
+      continue;
+    }
+    if (found.foreign.empty()) found.foreign = here.substr(1);
+  }
+  if (problem && found.foreign.empty()) found.foreign = inside.empty() ? "." : inside.substr(1);
+}
+
+Found look_through(const std::string& folder) {
+  Found found;
+  look_through(folder, Kind::kRun, "", found);
+  return found;
+}
+
+void remove_found(const std::string& folder, const Found& found) {
+  for (const auto& [name, state] : found.files) ::unlink((folder + name).c_str());
+  for (auto at = found.folders.rbegin(); at != found.folders.rend(); ++at) ::rmdir((folder + *at).c_str());
+}
+
+// A page of view's says itself whose it is, and the mark cannot list itself.
+bool is_listed(const std::string& name, const std::string& state) {
+  return !state.empty() && name != "/" + std::string(layout::kMark);
+}
+
+std::string listed(const std::string& name, const std::string& state) { return state + " " + name; }
+
+std::string mark_in(const std::string& folder) { return folder + "/" + std::string(layout::kMark); }
+
+Status write_mark(const std::string& folder, const Found* found) {
+  Json mark = {{"faultline", FAULTLINE_VERSION}};
+  if (found != nullptr) {
+    mark[kList] = Json::array();
+    for (const auto& [name, state] : found->files) {
+      if (is_listed(name, state)) mark[kList].push_back(listed(name, state));
+    }
+  }
+  return write_text(mark_in(folder), mark.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+OwnFolder refused(const std::string& path, const std::string& why) {
+  return {OwnFolder::Outcome::kRefused, {}, "the folder " + path + " is not used: " + why + "; nothing was run"};
+}
+
+OwnFolder trouble(const std::string& path, int problem) {
+  return {OwnFolder::Outcome::kTrouble, {}, "the folder " + path + " could not be made: " + std::strerror(problem)};
+}
+
+// Of a folder that is there: empties it, where all in it is an earlier run's. The sentence says why not.
+std::string take_again(const std::string& path) {
+  const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat seen{};
+  if (!folder || ::fstat(folder.number(), &seen) != 0) return "it is no folder of Faultline's";
+  if (seen.st_uid != ::geteuid()) return "it belongs to another user";
+  const std::string real = "/proc/self/fd/" + std::to_string(folder.number());
+  const Result<std::string> text = read_plain_file(mark_in(real), kMostJsonBytes);
+  const Result<Json> mark = text ? parse_json<Json>(*text) : Result<Json>(text.error());
+  if (!mark || !mark->is_object() || !mark->contains("faultline")) return "Faultline did not make it";
+  const auto files = mark->find(kList);
+  if (files == mark->end() || !files->is_array())
+    return "the run in it is not over, or did not come to its end: remove the folder yourself";
+  const Found found = look_through(real);
+  if (!found.foreign.empty()) return "it has " + found.foreign + " in it, which is not Faultline's";
+  for (const auto& [name, state] : found.files) {
+    if (is_listed(name, state) && std::find(files->begin(), files->end(), Json(listed(name, state))) == files->end())
+      return "it has " + name.substr(1) + " in it, which is not as Faultline left it";
+  }
+  remove_found(real, found);
+  std::error_code problem;
+  if (!fs::is_empty(real, problem) || problem) return "it could not be emptied";
+  return {};
+}
+
+std::string without_slashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+}  // namespace
+
+OwnFolder make_own_folder(const WantedFolder& wanted) {
+  const std::string path = without_slashes(wanted.path);
+  std::error_code problem;
+  struct stat seen{};
+  if (::lstat(path.c_str(), &seen) != 0 && errno == ENOENT)
+    fs::create_directories(fs::path(path).lexically_normal().parent_path(), problem);
+  const Result<bool> made = make_new_private_folder(path);
+  if (!made) return {OwnFolder::Outcome::kTrouble, {}, made.error().message()};
+  if (!*made) {
+    if (::lstat(path.c_str(), &seen) == 0 && !S_ISDIR(seen.st_mode))
+      return refused(path, S_ISLNK(seen.st_mode) ? "it is a symbolic link. Give the name of a new one with -o"
+                                                 : "it is no folder. Give the name of a new one with -o");
+    const bool is_own = is_there(mark_in(path));
+    if (!wanted.force)
+      return refused(path, is_own ? "it has a run in it already. Give another with -o, or --force to replace the run"
+                                  : "it is there already, and Faultline did not make it. Give a new one with -o");
+    if (const std::string why_not = take_again(path); !why_not.empty()) return refused(path, why_not);
+  }
+  return mark_new_folder(path);
+}
+
+OwnFolder mark_new_folder(const std::string& path) {
+  const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat seen{};
+  if (!folder || ::fstat(folder.number(), &seen) != 0) return trouble(path, errno);
+  if (seen.st_uid != ::geteuid()) return refused(path, "it belongs to another user");
+  std::error_code problem;
+  const fs::path real = fs::read_symlink("/proc/self/fd/" + std::to_string(folder.number()), problem);
+  if (problem) return trouble(path, problem.value());
+  if (Status written = write_mark(real.string(), nullptr); !written) {
+    ::rmdir(real.c_str());
+    return {OwnFolder::Outcome::kTrouble, {}, written.error().message()};
+  }
+  return {OwnFolder::Outcome::kMade, real.string(), {}};
+}
+
+void list_own_files(const std::string& folder) {
+  const Found found = look_through(folder);
+  if (Status written = write_mark(folder, &found); !written) hint(written.error().message());
+}
+
+void remove_own_folder(const std::string& folder) {
+  remove_found(folder, look_through(folder));
+  ::rmdir(folder.c_str());
+}
+
+}  // namespace faultline::cli
