@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from ._program import find_binary
+if __name__ == "__main__" and sys.path and os.path.abspath(sys.path[0] or ".") == os.getcwd():
+    del sys.path[0]  # python -m puts the working folder there: nothing of it is to be imported
+
+from ._program import find_binary  # noqa: E402
 
 
 def main() -> None:

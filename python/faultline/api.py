@@ -89,6 +89,8 @@ def plan(
             os.path.join(folder, "run"),
             "--",
             sys.executable,
+            "-I",  # nothing of the user's folders is imported by it
+            "-S",
             str(_HERE / "_stand_in.py"),
             address,
         ]

@@ -18,37 +18,45 @@ std::string read(const std::string& path) {
 }
 
 TEST(WholeFile, NothingIsReplacedWithoutLeave) {
-  const TemporaryFolder folder;
-  write(folder / "mine", "precious");
-  write(folder / "new", "new");
-  EXPECT_EQ(put_in_place(folder / "new", folder / "mine", false), EEXIST);
-  EXPECT_EQ(read(folder / "mine"), "precious");
-  EXPECT_FALSE(is_there(folder / "new"));
+  const Result<TemporaryFolder> made = TemporaryFolder::make();
+  ASSERT_TRUE(made);
+  const std::string folder = made->path();
+  write(folder + "/mine", "precious");
+  write(folder + "/new", "new");
+  EXPECT_EQ(put_in_place(folder + "/new", folder + "/mine", false), EEXIST);
+  EXPECT_EQ(read(folder + "/mine"), "precious");
+  EXPECT_FALSE(is_there(folder + "/new"));
 }
 
 TEST(WholeFile, ALinkThatLeadsNowhereIsSomething) {
-  const TemporaryFolder folder;
-  std::filesystem::create_symlink("nowhere", folder / "link");
-  write(folder / "new", "new");
-  EXPECT_TRUE(is_there(folder / "link"));
-  EXPECT_EQ(put_in_place(folder / "new", folder / "link", false), EEXIST);
-  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  const Result<TemporaryFolder> made = TemporaryFolder::make();
+  ASSERT_TRUE(made);
+  const std::string folder = made->path();
+  std::filesystem::create_symlink("nowhere", folder + "/link");
+  write(folder + "/new", "new");
+  EXPECT_TRUE(is_there(folder + "/link"));
+  EXPECT_EQ(put_in_place(folder + "/new", folder + "/link", false), EEXIST);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder + "/link"));
 }
 
 TEST(WholeFile, ANewNameAndOneThatMayBeReplacedGetTheContent) {
-  const TemporaryFolder folder;
+  const Result<TemporaryFolder> made = TemporaryFolder::make();
+  ASSERT_TRUE(made);
+  const std::string folder = made->path();
   for (const bool replaces : {false, true}) {
-    write(folder / "new", replaces ? "second" : "first");
-    EXPECT_EQ(put_in_place(folder / "new", folder / "file", replaces), 0);
-    EXPECT_EQ(read(folder / "file"), replaces ? "second" : "first");
+    write(folder + "/new", replaces ? "second" : "first");
+    EXPECT_EQ(put_in_place(folder + "/new", folder + "/file", replaces), 0);
+    EXPECT_EQ(read(folder + "/file"), replaces ? "second" : "first");
   }
 }
 
 TEST(WholeFile, TheNameBesideIsNobodys) {
-  const TemporaryFolder folder;
-  const std::string one = name_beside(folder / "file");
-  EXPECT_TRUE(one.starts_with(folder / "file"));
-  EXPECT_NE(one, name_beside(folder / "file"));
+  const Result<TemporaryFolder> made = TemporaryFolder::make();
+  ASSERT_TRUE(made);
+  const std::string folder = made->path();
+  const std::string one = name_beside(folder + "/file");
+  EXPECT_TRUE(one.starts_with(folder + "/file"));
+  EXPECT_NE(one, name_beside(folder + "/file"));
 }
 
 }  // namespace

@@ -14,8 +14,8 @@
 #include "base/shell_words.h"
 #include "cli/installation.h"
 #include "cli/options.h"
-#include "cli/private_files.h"
 #include "cli/own_folder.h"
+#include "cli/private_files.h"
 
 namespace faultline::cli {
 namespace {
@@ -37,6 +37,7 @@ int status_of(const std::vector<std::string>& words, bool is_quiet) {
       for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, descriptor);
     }
     ::unsetenv("FAULTLINE_FORMAT");  // this is for people
+    ::unsetenv("PYTHONPATH");        // and of programs of ours alone
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
@@ -56,7 +57,7 @@ std::string find_python() {
     if (here.string().find("site-packages") != std::string::npos && fs::exists(one, problem))
       return one.lexically_normal().string();
   }
-  return status_of({"python3", "-c", ""}, true) == 0 ? "python3" : "";
+  return status_of({"python3", "-I", "-c", ""}, true) == 0 ? "python3" : "";
 }
 
 // A new folder here, or among temporary files where nothing can be written here.
@@ -126,10 +127,13 @@ int demo(const DemoOptions& options) {
   } else {
     show.part("A program of the CUDA driver interface with two slips, on a GPU that this machine's processor plays:",
               {"run", "--gpu", "virtual:4GiB", "-o", folder + "/run", "--", python, program("driver_copy.py")});
-    const char* has_torch = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)";
+    // found, not imported; nothing of the reader's own folders is executed
+    const char* has_torch =
+        "import site, sys; from importlib.machinery import PathFinder; own = [] if sys.prefix != sys.base_prefix else "
+        "[site.getusersitepackages()]; sys.exit(PathFinder.find_spec('torch', sys.path + own) is None)";
     if (options.no_plan)
       show.not_shown("a plan, as was asked (--no-plan).");
-    else if (status_of({python, "-c", has_torch}, true) != 0)
+    else if (status_of({python, "-I", "-c", has_torch}, true) != 0)
       show.not_shown(
           "a plan: " + python +
           " has no PyTorch. With it, faultline plan --gpu T4 -- python train.py tells whether a program fits.");

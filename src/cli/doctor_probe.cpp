@@ -31,17 +31,22 @@ using namespace std::chrono_literals;
 constexpr auto kLimit = 10'000ms;
 constexpr int kMostGpus = 64;
 
-// No package is imported: a framework takes seconds, and a broken one may take the process with it.
+// No package is imported: a framework takes seconds, and a broken one may take the process with it. It runs isolated (-I), so that nothing that lies in the
+// user's folders is executed; PYTHONPATH and the user's own packages are read all the same.
 constexpr const char* kAskPython = R"(
-import json, sys
+import json, os, site, sys
 found = {}
 try:
     from importlib import metadata
+    here = os.environ.get("FAULTLINE_HERE", "/")
+    path = [os.path.join(here, entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry] + sys.path
+    if sys.prefix == sys.base_prefix and not os.environ.get("PYTHONNOUSERSITE"):
+        path.append(site.getusersitepackages())
     for name, packages in {"torch": ["torch"], "jax": ["jax"], "jax-cuda": ["jax-cuda13-plugin", "jax-cuda12-plugin"], "tensorflow": ["tensorflow", "tensorflow-cpu", "tf-nightly"],
                            "cupy": ["cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x", "cupy"], "triton": ["triton"], "numba": ["numba"]}.items():
         for package in packages:
             try:
-                found[name] = metadata.version(package) + ("+cpu" if package.endswith("-cpu") else "")
+                found[name] = next(iter(metadata.distributions(name=package, path=path))).version + ("+cpu" if package.endswith("-cpu") else "")
                 break
             except Exception:
                 pass
@@ -165,7 +170,10 @@ void look_at_python(Machine& machine) {
   machine.python.path = find_on_path("python3");
   if (machine.python.path.empty()) machine.python.path = find_on_path("python");
   if (machine.python.path.empty()) return;
-  const ChildAnswer child = ask_program({machine.python.path, "-c", kAskPython}, {}, kLimit);
+  std::error_code problem;
+  const std::string python = fs::absolute(machine.python.path, problem).string();
+  const ChildAnswer child = ask_program({python, "-I", "-c", kAskPython},
+                                        {"FAULTLINE_HERE=" + fs::current_path(problem).string()}, kLimit, "/");
   machine.python.trouble = child.trouble;
   if (child.trouble.empty()) parse_python_answer(child.output, machine.python);
 }

@@ -105,11 +105,12 @@ ChildAnswer ask_child(const std::function<void()>& inside, std::chrono::millisec
 }
 
 ChildAnswer ask_program(std::vector<std::string> command, std::vector<std::string> settings,
-                        std::chrono::milliseconds limit) {
+                        std::chrono::milliseconds limit, const char* folder) {
   const std::vector<char*> arguments = pointers_to(command);
   return ask_child(
       [&] {
         for (std::string& setting : settings) ::putenv(setting.data());
+        if (folder != nullptr && ::chdir(folder) != 0) ::_exit(kNotStarted);
         ::execvp(arguments.front(), arguments.data());
         ::_exit(kNotStarted);
       },

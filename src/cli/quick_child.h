@@ -18,8 +18,8 @@ struct ChildAnswer {
 // one thread.
 ChildAnswer ask_child(const std::function<void()>& inside, std::chrono::milliseconds limit);
 
-// The same for a program, found on PATH where it is no path. `settings`: NAME=value, put into its environment.
+// The same for a program, found on PATH where it is no path. `settings`: NAME=value, put into its environment. `folder`: where it works; none: here.
 ChildAnswer ask_program(std::vector<std::string> command, std::vector<std::string> settings,
-                        std::chrono::milliseconds limit);
+                        std::chrono::milliseconds limit, const char* folder = nullptr);
 
 }  // namespace faultline::cli

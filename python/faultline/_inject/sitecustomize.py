@@ -1,33 +1,26 @@
 """Brings Faultline into a Python program that it starts, without changing the program.
 
-Python imports this file at its start because Faultline put its folder on PYTHONPATH. A sitecustomize of the user's own, which it hides, is run
-first. Any trouble here is told in one sentence and the program runs on.
+Python imports this file at its start because Faultline put its folder on PYTHONPATH. It stands in the way of a sitecustomize of the user's own, so it steps
+aside first: its folder leaves sys.path, the user's is imported in its place, and what that leaves (its values, its error, or nothing at all where there is none)
+is what the program finds. Any trouble of ours is told in one sentence and the program runs on.
 """
 
 import os
 import sys
 
-
-def _run_hidden_sitecustomize():
-    here = os.path.dirname(os.path.abspath(__file__))
-    path = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
-    files = next(
-        finder for finder in sys.meta_path if getattr(finder, "__name__", "") == "PathFinder"
-    )  # without importing importlib for it
-    spec = files.find_spec("sitecustomize", path)
-    if spec is not None and spec.loader is not None:
-        import importlib.util
-
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+_HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-try:
-    _run_hidden_sitecustomize()
-except Exception as problem:  # the user's own file; Python itself would only print it as well
-    print(
-        f"faultline: the sitecustomize that was here before raised {type(problem).__name__}: {problem}", file=sys.stderr
-    )
+def _import_users():
+    """The error that Python is to find, if any."""
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
+    sys.path_importer_cache.pop(_HERE, None)
+    sys.modules.pop("sitecustomize", None)
+    try:
+        import sitecustomize  # noqa: F401, PLW0406: the user's, of this name
+    except Exception as problem:
+        return problem
+    return None
 
 
 def _load_package():
@@ -35,7 +28,7 @@ def _load_package():
     if "faultline" in sys.modules:
         return
     finders = sys.modules["_frozen_importlib_external"]  # without importing importlib for it
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    folder = os.path.dirname(_HERE)
     spec = finders.spec_from_file_location(
         "faultline", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
     )
@@ -43,12 +36,67 @@ def _load_package():
     spec.loader.exec_module(module)
 
 
+def _pythons_own(path):
+    library = os.path.dirname(os.__file__)
+    return [
+        entry
+        for entry in path
+        if (entry + os.sep).startswith(library + os.sep)
+        and not entry.endswith(("site-packages", "dist-packages"))
+    ]
+
+
+def _programs_folder():
+    """What Python will put before all else on its path: the script's folder, or the working folder."""
+    if getattr(sys.flags, "safe_path", False) or sys.flags.isolated:
+        return []
+    script = (getattr(sys, "argv", None) or [""])[0]
+    if script in ("", "-c", "-m"):
+        return [os.getcwd()]
+    return [script if os.path.isdir(script) else os.path.dirname(os.path.realpath(script))]
+
+
+def _apart(arm):
+    """What ours imports is Python's own, whatever of that name lies in the program's folders; the program finds its own by that name afterwards."""
+    before, path = set(sys.modules), list(sys.path)
+    pythons = _pythons_own(path)
+    sys.path[:] = pythons or path
+    try:
+        arm()
+    finally:
+        sys.path[:] = path
+        try:
+            first = _programs_folder() + [entry for entry in path if entry not in pythons]
+        except OSError:  # the working folder is gone
+            first = [entry for entry in path if entry not in pythons]
+        files = next(finder for finder in sys.meta_path if getattr(finder, "__name__", "") == "PathFinder")
+        fresh = [name for name in sys.modules if name not in before]
+        for root in {name.partition(".")[0] for name in fresh} - {"faultline"}:
+            if files.find_spec(root, first) is not None:
+                for name in fresh:
+                    if name == root or name.startswith(root + "."):
+                        del sys.modules[name]
+
+
+def _arm_plan():
+    _load_package()
+    from faultline.plan import await_torch
+
+    await_torch.arm(os.environ["FAULTLINE_PLAN"])
+
+
+def _arm_run():
+    _load_package()
+    from faultline.run import await_frameworks
+
+    await_frameworks.arm(os.environ["FAULTLINE_RUN_FOLDER"])
+
+
+_users_error = _import_users()
+
 if os.environ.get("FAULTLINE_PLAN"):
     try:
-        _load_package()
-        from faultline.plan import await_torch
-
-        await_torch.arm(os.environ["FAULTLINE_PLAN"])
+        _apart(_arm_plan)
     except Exception as problem:
         print(
             f"faultline: the dry run could not be prepared in this process ({type(problem).__name__}: {problem})",
@@ -57,10 +105,7 @@ if os.environ.get("FAULTLINE_PLAN"):
 
 if os.environ.get("FAULTLINE_RUN_FOLDER"):
     try:
-        _load_package()
-        from faultline.run import await_frameworks
-
-        await_frameworks.arm(os.environ["FAULTLINE_RUN_FOLDER"])
+        _apart(_arm_run)
     except Exception as problem:  # the run is recorded without its Python side; the program's output stays its own
         try:
             with open(
@@ -74,3 +119,6 @@ if os.environ.get("FAULTLINE_RUN_FOLDER"):
                 )
         except OSError:
             pass
+
+if _users_error is not None:
+    raise _users_error  # that there is none is an error too, of which Python says nothing

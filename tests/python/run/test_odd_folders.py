@@ -73,7 +73,7 @@ def test_python_programs_find_faultlines_part(installed, tmp_path):
 
 
 def test_plan_finds_it_too(installed, tmp_path):
-    shown = "import sitecustomize; print(sitecustomize.__file__)"
+    shown = "import sys; print(sys.modules['faultline'].__file__)"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         [
@@ -92,9 +92,7 @@ def test_plan_finds_it_too(installed, tmp_path):
         text=True,
         env=environment,
     )
-    found = [
-        line for line in (done.stdout + done.stderr).splitlines() if line.endswith("faultline/_inject/sitecustomize.py")
-    ]
+    found = [line for line in (done.stdout + done.stderr).splitlines() if line.endswith("faultline/__init__.py")]
     assert found and os.path.realpath(found[0]).startswith(str(installed.resolve())), done.stderr
 
 
