@@ -98,7 +98,8 @@ TEST(Hidden, TokensOfManyMakers) {
     EXPECT_EQ(clean.find("zq"), std::string::npos) << clean;
     EXPECT_EQ(clean.find("456789"), std::string::npos) << clean;
   }
-  expect_kept({"use_hf_transformers", "x_hf_hub_download", "dapi_call", "glrt-test", "whsec_x", hex, hex + "7.pt"});
+  expect_kept({"use_hf_transformers", "x_hf_hub_download", "dapi_call", "glrt-test", "whsec_x", hex.substr(0, 31),
+               hex + "7.pt"});
 }
 
 TEST(Hidden, Addresses) {

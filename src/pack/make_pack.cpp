@@ -107,7 +107,7 @@ Status look(const std::string& folder, const std::vector<std::string>& below, bo
   std::sort(entries.begin(), entries.end());
   for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename().string();
-    struct stat seen{};
+    struct stat seen {};
     if (::lstat(entry.path().c_str(), &seen) != 0) return unreadable(entry.path().string(), errno);
     std::vector<std::string> parts = below;
     parts.push_back(name);
@@ -190,7 +190,7 @@ Result<Pack> make_pack(const PackRequest& request) {
       return Error{
           "this folder holds no run of Faultline, and no file that it reads", {}, "It reads " + known_inputs() + "."};
   } else {
-    struct stat seen{};
+    struct stat seen {};
     if (::stat(request.path.c_str(), &seen) != 0) return file_error("cannot be opened", errno);
     const std::string name = fs::path(request.path).filename().string();
     Result<Input> read = open_input(request.path);  // what explain does not take is nobody's recording

@@ -48,12 +48,50 @@ char written_character(char c) {
   return '\0';
 }
 
-char percent_character(std::string_view rest) {
-  if (rest.size() < 3 || rest[0] != '%') return '\0';
-  const int high = digit_of(rest[1]), low = digit_of(rest[2]);
-  if (high < 0 || low < 0) return '\0';
-  const char c = static_cast<char>(high * 16 + low);
-  return std::string_view("/:@=\"'&;, \n\r\\?#").find(c) != npos ? c : '\0';
+// Of that number of hexadecimal digits, where it is a character that a secret or what introduces one may have.
+char character_of(std::string_view digits, std::size_t count) {
+  if (digits.size() < count) return '\0';
+  int value = 0;
+  for (const char digit : digits.substr(0, count)) {
+    const int more = digit_of(digit);
+    if (more < 0 || value > 0x7f) return '\0';
+    value = value * 16 + more;
+  }
+  const bool is_shown = (value >= ' ' && value <= '~') || value == '\n' || value == '\r' || value == '\t';
+  return is_shown ? static_cast<char>(value) : '\0';
+}
+char as_escaped(char c) { return c == '"' ? kEscapedDouble : c == '\'' ? kEscapedSingle : c; }
+
+struct Written {
+  std::size_t length = 0;
+  char is = '\0';
+};
+
+// %68, \x68, \u0068, \\u0068, &#104;, &#x68;, &quot;
+Written written_in_digits(std::string_view rest) {
+  if (rest[0] == '%') return {3, character_of(rest.substr(1), 2)};
+  if (rest[0] == '\\') {
+    for (const std::string_view begin : {"\\u", "\\\\u"}) {
+      if (rest.starts_with(begin)) return {begin.size() + 4, as_escaped(character_of(rest.substr(begin.size()), 4))};
+    }
+    if (rest.starts_with("\\x")) return {4, as_escaped(character_of(rest.substr(2), 2))};
+    return {};
+  }
+  static constexpr std::array<std::pair<std::string_view, char>, 5> kEntities = {
+      {{"&quot;", kEscapedDouble}, {"&apos;", kEscapedSingle}, {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}}};
+  for (const auto& [entity, is] : kEntities) {
+    if (rest.starts_with(entity)) return {entity.size(), is};
+  }
+  const std::size_t end = rest.substr(0, 8).find(';');
+  if (!rest.starts_with("&#") || end == npos || end < 3) return {};
+  const std::string_view digits = rest.substr(2, end - 2);
+  if (digits[0] == 'x') return {end + 1, as_escaped(character_of(digits.substr(1), digits.size() - 1))};
+  int value = 0;
+  for (const char digit : digits) {
+    if (!is_digit(digit) || value > 0x7f) return {};
+    value = value * 10 + (digit - '0');
+  }
+  return value >= ' ' && value <= '~' ? Written{end + 1, as_escaped(static_cast<char>(value))} : Written{};
 }
 
 bool ends_windows_path(char c) {
@@ -63,7 +101,7 @@ bool ends_windows_path(char c) {
 }  // namespace
 
 ReadableText::ReadableText(std::string_view raw) : raw_(raw) {
-  if (raw.find_first_of("\x1b\\%") == npos) return;
+  if (raw.find_first_of("\x1b\\%&") == npos) return;
   is_changed_ = true;
   plain_.reserve(raw.size());
   const auto edit = [&](std::size_t at, std::size_t length, char is, bool stays) {
@@ -83,15 +121,17 @@ ReadableText::ReadableText(std::string_view raw) : raw_(raw) {
       at += edit(at, kSeam.size(), '\n', true);
     } else if (c == '\x1b') {
       at += edit(at, 1 + sequence_length(rest.substr(1)), '\0', true);
-    } else if (const std::size_t written = c == '\\' ? written_escape(rest) : 0; written != 0) {
-      at += edit(at, written + sequence_length(rest.substr(written)), '\0', true);
+    } else if (const std::size_t escape = c == '\\' ? written_escape(rest) : 0; escape != 0) {
+      at += edit(at, escape + sequence_length(rest.substr(escape)), '\0', true);
     } else if (c == '\\' && rest.size() > 1 && is_windows && rest[1] == '\\') {
       at += edit(at, 2, '\\', false);
+    } else if (const Written written =
+                   c == '%' || c == '&' || (c == '\\' && !is_windows) ? written_in_digits(rest) : Written{};
+               written.is != '\0') {
+      at += edit(at, written.length, written.is, false);
     } else if (const char is = c == '\\' && rest.size() > 1 && !is_windows ? written_character(rest[1]) : '\0';
                is != '\0') {
       at += edit(at, 2, is, false);
-    } else if (const char decoded = percent_character(rest); decoded != '\0') {
-      at += edit(at, 3, decoded, false);
     } else {
       plain_ += c;
       ++at;

@@ -59,9 +59,9 @@ std::string rewritten_argument(std::string_view word, std::optional<std::string_
   if (is_plain && word.starts_with('/')) return scrubber.scrub(word);
   if (is_plain && word.ends_with(".py")) return scrubber.scrub_relative(word);
   const bool has_name = equals != npos && equals != 0 && equals < 64 &&
-                        std::all_of(
-                            word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals),
-                            [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.' || c == '+'; });
+                        std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), [](char c) {
+                          return is_alphanumeric(c) || c == '-' || c == '_' || c == '.' || c == '+';
+                        });
   if (!has_name) return scrubber.stand_in(Kind::kArgument, word);
   const std::string_view name = word.substr(0, equals), value = word.substr(equals + 1);
   const std::string clean_name = scrubber.scrub(name) + "=";

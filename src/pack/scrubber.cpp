@@ -13,11 +13,6 @@ constexpr std::size_t kMostPathBytes = 4096, kMostLearned = 4096;
 // A text is looked at in pieces of that size, so that what is kept beside it stays small.
 constexpr std::size_t kPieceBytes = std::size_t{8} << 20;
 
-template <std::size_t N>
-bool is_one_of(std::string_view word, const std::array<std::string_view, N>& words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 struct KindWords {
   std::string_view name, stand_in;
 };
@@ -383,21 +378,15 @@ Scrubber::Taken Scrubber::secret_at(std::string_view text, std::size_t at, std::
     return {found.before, found.secret, stand_in(kind, rest.substr(found.before, found.secret))};
   };
   if (const std::size_t length = private_key_length(rest); length != 0) return whole(Kind::kPrivateKey, length);
-  if (const Introduced found = assigned_secret(rest); found.secret != 0) {
-    const std::string_view name = rest.substr(0, rest.find_first_of("=: \t\"'\x02\x03"));
+  if (const Introduced found = given_secret(text, at); found.secret != 0) {
+    const std::string_view name =
+        rest.substr(0, rest.find_first_not_of("-") + run_of(rest.substr(rest.find_first_not_of("-")), "_-."));
     if (is_secret_value(name, rest.substr(found.before, found.secret))) return introduced(found, kind_of_secret(name));
   }
   if (const Introduced found = bearer(rest); found.secret != 0) return introduced(found, Kind::kToken);
   if (const Introduced found = url_credentials(rest); found.secret != 0) return introduced(found, Kind::kPassword);
   if (const Introduced found = login(rest); found.secret != 0) return introduced(found, Kind::kPassword);
-  if (rest.starts_with("-p") && rest.size() > 2 && !ends_path(rest[2]) && rest[2] != '-') {  // mysql -pX
-    std::string_view line = text.substr(at > 200 ? at - 200 : 0, std::min<std::size_t>(at, 200));
-    line = line.substr(line.rfind('\n') + 1);
-    if (line.find("mysql") != npos || line.find("mariadb") != npos || line.find("sshpass") != npos) {
-      const std::size_t length = std::min(rest.substr(0, kMostPathBytes).find_first_of(" \t\r\n"), rest.size());
-      return introduced({2, std::min(length, kMostPathBytes) - 2}, Kind::kPassword);
-    }
-  }
+  if (const Introduced found = typed_secret(text, at); found.secret != 0) return introduced(found, Kind::kPassword);
   if (const std::size_t length = token_length(rest); length != 0) return whole(Kind::kToken, length);
   if (seam != npos && seam > at) {  // what follows is of another colour
     if (const std::size_t length = token_length(text.substr(at, seam - at)); length != 0)
@@ -438,14 +427,19 @@ void Scrubber::scrub_piece(std::string_view raw, std::string& out) {
   ReadableText readable(raw);
   const std::string_view text = readable.text();
   std::size_t seam = readable.next_seam(0);
+  const std::vector<SecretCell> cells = secret_cells(text);
+  auto cell = cells.begin();
   for (std::size_t at = 0; at < text.size();) {
     if (seam != npos && seam < at) seam = readable.next_seam(at);
     const char c = text[at];
     const char before = at == 0 || seam == at ? ' ' : text[at - 1];
     const bool begins = !is_word_character(before);
     const std::size_t end = seam == at ? readable.next_seam(at + 1) : seam;
+    while (cell != cells.end() && cell->at < at) ++cell;
     Taken taken;
-    if (c == '/' || c == '~' || c == '$' || c == '.') taken = path_at(text, at, before);
+    if (cell != cells.end() && cell->at == at)
+      taken = {0, cell->length, stand_in(kind_of_secret(cell->name), text.substr(at, cell->length))};
+    if (taken.length == 0 && (c == '/' || c == '~' || c == '$' || c == '.')) taken = path_at(text, at, before);
     if (taken.length == 0 && begins && is_letter(c)) taken = windows_path_at(text, at);
     if (taken.length == 0 && begins && (is_word_character(c) || (c == '-' && before != '-') || c == ':'))
       taken = secret_at(text, at, end);

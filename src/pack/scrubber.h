@@ -62,7 +62,8 @@ class Scrubber {
   // The stand-in of a value that is known to be of this kind, whatever it looks like.
   std::string stand_in(Kind kind, std::string_view value);
   // An option's, a variable's or a member's name: what it is given is a secret ("--hf-token", "WANDB_API_KEY").
-  static bool names_secret(std::string_view name);
+  static bool names_secret(std::string_view name);         // perhaps: is_secret_value decides
+  static bool surely_names_secret(std::string_view name);  // whatever it is given
   static bool is_secret_value(std::string_view name, std::string_view value);
   static Kind kind_of_secret(std::string_view name);
   // A word of a command line that says how a program was run and not whose it is: an option's name, a number, a size, a type.

@@ -1,6 +1,11 @@
 // What the names of options, variables and members say about what they are given.
+//
+// A name says it surely (password, api_key, HF_TOKEN), or it may say it: in programs about models `token` and `key` are words of every day, so what such
+// a name is given must look like a secret, too.
 #include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include "base/characters.h"
 #include "pack/scrubber.h"
@@ -8,6 +13,8 @@
 
 namespace faultline::pack {
 namespace {
+
+enum class Says { kNothing, kPerhaps, kSurely };
 
 // accessToken, access-token, ACCESS_TOKEN: access_token
 std::string normalised(std::string_view name) {
@@ -20,53 +27,127 @@ std::string normalised(std::string_view name) {
   }
   return words;
 }
+// password2, api_key_1: without the number
+std::string of_secret(std::string_view name) {
+  std::string words = normalised(name);
+  while (!words.empty() && (is_digit(words.back()) || words.back() == '_')) words.pop_back();
+  return words;
+}
 
-}  // namespace
+struct LastWords {
+  std::string_view before, last;
+};
+LastWords last_words(std::string_view words) {
+  const std::size_t cut = words.rfind('_');
+  if (cut == npos) return {{}, words};
+  const std::string_view rest = words.substr(0, cut);
+  const std::size_t above = rest.rfind('_');
+  return {above == npos ? rest : rest.substr(above + 1), words.substr(cut + 1)};
+}
 
-bool Scrubber::names_secret(std::string_view name) {
-  static constexpr std::array<std::string_view, 33> kNames = {
-      "password",      "passwd",       "passphrase",  "secret",         "api_key",       "apikey",       "access_key",
-      "secret_key",    "private_key",  "auth_key",    "authkey",        "access_key_id", "account_key",  "credentials",
-      "authorization", "cookie",       "auth_token",  "access_token",   "api_token",     "hf_token",     "hub_token",
-      "github_token",  "gitlab_token", "bot_token",   "session_token",  "refresh_token", "bearer_token", "wandb_token",
-      "client_secret", "sas_token",    "signing_key", "encryption_key", "use_auth_token"};
-  // the last letters of all that follow
-  if (name.size() < 3 || std::string_view("detysnDETYSN").find(name.back()) == npos) return false;
+constexpr std::array<std::string_view, 20> kSecretWords = {
+    "password", "passwd",        "passphrase", "passcode",    "passwort",  "kennwort",  "pwd",
+    "secret",   "secrets",       "credential", "credentials", "creds",     "apikey",    "authkey",
+    "psk",      "authorization", "cookie",     "accesskey",   "secretkey", "privatekey"};
+// Written in one word with what stands before: clientsecret, ACCESSTOKEN.
+constexpr std::array<std::string_view, 14> kEnds = {"password",   "passwd",   "passphrase", "passwort",  "accesstoken",
+                                                    "authtoken",  "apitoken", "secretkey",  "accesskey", "clientsecret",
+                                                    "privatekey", "apikey",   "sessionkey", "sharedkey"};
+constexpr std::array<std::string_view, 32> kKeysOf = {
+    "api",          "access", "secret",      "private",  "auth",     "account",    "signing",    "encryption",
+    "subscription", "shared", "storage",     "deploy",   "license",  "service",    "ssh",        "master",
+    "admin",        "app",    "application", "consumer", "client",   "wandb",      "openai",     "anthropic",
+    "hf",           "gemini", "cohere",      "mistral",  "deepseek", "openrouter", "decryption", "host"};
+constexpr std::array<std::string_view, 29> kTokensOf = {
+    "auth",   "access", "api",    "hf",       "hub",      "github",   "gitlab", "bot",    "session", "refresh",
+    "bearer", "wandb",  "sas",    "oauth",    "security", "personal", "deploy", "device", "slack",   "discord",
+    "pypi",   "npm",    "docker", "registry", "id",       "csrf",     "xsrf",   "kaggle", "login"};
+constexpr std::array<std::string_view, 22> kPassesOf = {
+    "db",   "user",  "root",  "admin", "smtp",  "mail",  "email", "mysql", "pg",  "postgres", "ftp",
+    "http", "proxy", "login", "ssh",   "redis", "mongo", "ldap",  "sudo",  "vpn", "wifi",     "my"};
+// Of these the value decides.
+constexpr std::array<std::string_view, 14> kPerhaps = {"token",     "key",       "pass", "pw",  "auth",
+                                                       "sig",       "signature", "sid",  "pat", "session",
+                                                       "sessionid", "code",      "otp",  "cred"};
+constexpr std::array<std::string_view, 13> kNoSecretKeys = {"primary", "foreign",   "sort",    "cache",  "dict",
+                                                            "map",     "partition", "routing", "public", "pub",
+                                                            "index",   "lookup",    "group"};
+
+Says what_says(std::string_view name) {
+  // the last letters of all that follow, but for numbers
+  if (name.size() < 2) return Says::kNothing;
   if (name.size() > 256) name = name.substr(name.size() - 256);
-  const std::string words = normalised(name);
-  for (const std::string_view end : {"password", "passwd", "passphrase", "_pwd", "_passwort"}) {
-    if (words.ends_with(end)) return true;
-  }
-  if (words == "token" || words == "key" || std::find(kNames.begin(), kNames.end(), words) != kNames.end()) return true;
-  if (std::any_of(kNames.begin(), kNames.end(), [&](std::string_view known) {
-        return words.size() > known.size() && words.ends_with(known) && words[words.size() - known.size() - 1] == '_';
-      }))
-    return true;
-  // in one word: clientsecret, ACCESSTOKEN
-  static constexpr std::array<std::string_view, 8> kTogether = {
-      "accesstoken", "authtoken", "apitoken", "secretkey", "accesskey", "clientsecret", "privatekey", "apikey"};
-  if (std::any_of(kTogether.begin(), kTogether.end(), [&](std::string_view known) { return words.ends_with(known); }))
-    return true;
+  const std::string words = of_secret(name);
+  if (words.empty() || std::string_view("detysnlkwhgpr").find(words.back()) == npos) return Says::kNothing;
+  const auto [before, last] = last_words(words);
+  if (is_one_of(last, kSecretWords) || words.ends_with("access_key_id")) return Says::kSurely;
+  if (std::any_of(kEnds.begin(), kEnds.end(), [&](std::string_view end) { return last.ends_with(end); }))
+    return Says::kSurely;
+  if (last == "key" && is_one_of(before, kKeysOf)) return Says::kSurely;
+  if (last == "token" && is_one_of(before, kTokensOf)) return Says::kSurely;
+  if ((last == "pass" || last == "pw") && is_one_of(before, kPassesOf)) return Says::kSurely;
   // a variable of the environment; lower-case names of that kind are a tokenizer's
   const bool is_variable =
       std::any_of(name.begin(), name.end(), is_upper) && std::none_of(name.begin(), name.end(), is_lower);
-  return is_variable && (words.ends_with("_token") || words.ends_with("_key") || words.ends_with("_pat") ||
-                         words.ends_with("_secret") || words.ends_with("_pass"));
+  constexpr std::array<std::string_view, 6> kOfVariables = {"token", "key", "pat", "pass", "pw", "auth"};
+  if (is_variable && !before.empty() && is_one_of(last, kOfVariables)) return Says::kSurely;
+  if (last == "key" && is_one_of(before, kNoSecretKeys)) return Says::kNothing;
+  return is_one_of(last, kPerhaps) ? Says::kPerhaps : Says::kNothing;
 }
 
+bool has(std::string_view value, bool (*is)(char)) { return std::any_of(value.begin(), value.end(), is); }
+
+// 12, 0.12s, 3/5, 50%
+bool is_quantity(std::string_view value) {
+  if (!is_digit(value.front()) && value.front() != '.' && value.front() != '-') return false;
+  const std::size_t number =
+      run(value, [](char c) { return is_digit(c) || std::string_view(".,/+-:").find(c) != npos; });
+  return value.size() - number <= 3 && std::all_of(value.begin() + static_cast<std::ptrdiff_t>(number), value.end(),
+                                                   [](char c) { return is_letter(c) || c == '%'; });
+}
+
+bool may_be_secret(std::string_view last, bool is_option, std::string_view value) {
+  const bool is_one = value.find_first_of(" \t\n") == npos;
+  if (value.find_first_of("<|[") == 0) return false;  // <pad>, [MASK]
+  if (last == "key") {
+    const bool is_hex = std::all_of(value.begin(), value.end(), is_hex_digit);
+    return (is_hex && value.size() >= 32) || is_mixed_up(value);
+  }
+  if (last == "token")  // in texts about language models a bare "token" is a word of the text
+    return is_option || (value.size() >= 8 && has(value, is_digit)) || (value.size() >= 12 && is_one);
+  if (last == "pass" || last == "pw") {
+    constexpr std::array<std::string_view, 16> kNone = {"true", "false", "none", "null",  "yes",  "no",
+                                                        "on",   "off",   "ok",   "auto",  "done", "first",
+                                                        "last", "next",  "fail", "failed"};
+    return is_one && value.size() >= 4 && !is_quantity(value) && value.find('(') == npos &&
+           !is_one_of(lower(value), kNone);
+  }
+  if (last == "auth")
+    return value.front() == '"' || value.front() == '\'' || is_mixed_up(value) ||
+           (is_one && value.size() >= 16 && has(value, is_digit));
+  if (last == "otp") return value.size() >= 6 && std::all_of(value.begin(), value.end(), is_digit);
+  return is_mixed_up(value) || (is_one && value.size() >= 20 && has(value, is_digit) && has(value, is_upper));
+}
+
+}  // namespace
+
+bool Scrubber::names_secret(std::string_view name) { return what_says(name) != Says::kNothing; }
+bool Scrubber::surely_names_secret(std::string_view name) { return what_says(name) == Says::kSurely; }
+
 bool Scrubber::is_secret_value(std::string_view name, std::string_view value) {
-  if (value.empty() || value == "None" || value == "null" || value == "true" || value == "false") return false;
-  const std::string words = normalised(name);
-  // a bare "key" is a secret's where it gets 32 hexadecimal digits, as Kaggle's does
-  if (words == "key") return value.size() >= 32 && value.find_first_not_of("0123456789abcdefABCDEF") == npos;
-  // in texts about language models a bare "token" is a word of the text
-  return words != "token" || name.starts_with('-') ||
-         (value.size() >= 8 && std::any_of(value.begin(), value.end(), is_digit)) ||
-         (value.size() >= 12 && value.find_first_of(" \t\n") == npos);
+  constexpr std::array<std::string_view, 5> kNone = {"", "None", "null", "true", "false"};
+  if (is_one_of(value, kNone)) return false;
+  const std::string words = of_secret(name);
+  const std::string_view last = last_words(words).last;
+  // PWD, OLDPWD and cwd are folders
+  if (last.ends_with("pwd") && (value.front() == '/' || value.front() == '~' || value.substr(1, 2) == ":\\"))
+    return false;
+  return what_says(name) == Says::kSurely || may_be_secret(last, name.starts_with("--"), value);
 }
 
 Kind Scrubber::kind_of_secret(std::string_view name) {
-  return normalised(name).find("pass") != std::string::npos ? Kind::kPassword : Kind::kToken;
+  const std::string words = of_secret(name);
+  return words.find("pass") != npos || words.ends_with("pwd") || words.ends_with("pw") ? Kind::kPassword : Kind::kToken;
 }
 
 bool Scrubber::is_telling_argument(std::string_view word) {

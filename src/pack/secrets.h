@@ -1,24 +1,49 @@
 // What a secret looks like. Each function gives the length of what begins the text and is one, 0 where nothing is; the text begins at the begin of a word.
+// Where it is not sure, it is a secret.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/characters.h"
 
 namespace faultline::pack {
 
 inline constexpr auto npos = std::string_view::npos;
+// How far is looked before it is known whether this is a secret: each begin of a word costs no more than that.
+inline constexpr std::size_t kLooked = 1024;
+
 constexpr bool is_alphanumeric(char c) { return is_letter(c) || is_digit(c); }
 constexpr bool is_word_character(char c) { return is_alphanumeric(c) || c == '_'; }
+constexpr bool is_gap(char c) { return c == ' ' || c == '\t'; }
+
+template <std::size_t N>
+bool is_one_of(std::string_view word, const std::array<std::string_view, N>& words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+template <class Is>
+std::size_t run(std::string_view text, Is is) {
+  return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is) - text.begin());
+}
+// Of letters, digits and these.
+inline std::size_t run_of(std::string_view text, std::string_view more) {
+  return run(text, [=](char c) { return is_alphanumeric(c) || more.find(c) != npos; });
+}
 
 std::string lower(std::string_view text);
 std::size_t private_key_length(std::string_view text);  // -----BEGIN … PRIVATE KEY----- to its end
-std::size_t token_length(std::string_view text);        // hf_…, ghp_…, sk-…, AKIA…, a JWT, 40 hexadecimal digits
+std::size_t token_length(std::string_view text);        // hf_…, ghp_…, sk-…, AKIA…, a JWT, what nobody typed
 std::size_t token_with_prefix(std::string_view text);   // of these, those that begin with their maker's letters
+std::size_t random_length(std::string_view text);       // letters and digits that no word and no name has
 std::size_t email_length(std::string_view text);
 std::size_t address_length(std::string_view text);  // IPv4, IPv6, a network card's; not this machine to itself
+// Letters and digits that change often: `abcd1234efgh`, not `layer12` and not `blocks.3.fc1`.
+bool is_mixed_up(std::string_view value);
+
 // "Bearer ", "https://": how much stands before the secret, and the secret itself.
 struct Introduced {
   std::size_t before = 0, secret = 0;
@@ -26,7 +51,17 @@ struct Introduced {
 Introduced bearer(std::string_view text);
 Introduced url_credentials(std::string_view text);
 Introduced login(std::string_view text);  // curl -u NAME:PASSWORD
-// password=…, "api_key": "…", HF_TOKEN=…, --token …
-Introduced assigned_secret(std::string_view text);
+
+// The next look at what stands before the place in its line: mysql -pX, docker login -p X.
+Introduced typed_secret(std::string_view text, std::size_t at);
+// password=…, "api_key": "…", HF_TOKEN=…, --token …, <password>…, ("password", "…"), | password | … |, machine h login u password …
+Introduced given_secret(std::string_view text, std::size_t at);
+
+// Cells of a table below a header that names a secret, in order.
+struct SecretCell {
+  std::size_t at = 0, length = 0;
+  std::string name;  // of the column
+};
+std::vector<SecretCell> secret_cells(std::string_view text);
 
 }  // namespace faultline::pack
