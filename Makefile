@@ -24,7 +24,7 @@ COMPILE = cache="$$(ccache --get-config cache_dir 2>/dev/null)"; { mkdir -p "$$c
 # $(call beside,targets): what is compiled and what is downloaded do not wait for each other.
 beside = @$(MAKE) -s --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) $(1)
 
-.PHONY: all build build-tests run test check test-native test-python test-all test-versions wheel bench fuzz fuzzers sanitize lint clean
+.PHONY: all build build-tests run test check test-native test-python test-all test-versions wheel bench fuzz sanitized sanitize lint clean
 
 all: build
 
@@ -125,22 +125,21 @@ bench: $(STAMPS)/apt-bench $(STAMPS)/apt-test $(STAMPS)/venv $(STAMPS)/venv-torc
 	@$(PYTHON) scripts/bench/run.py --faultline $(BUILD)/faultline --replay-bench $(BUILD)/replay_bench --torch-python $(PYTHON)
 	@$(PYTHON) scripts/bench/view.py --faultline $(BUILD)/faultline --torch-python $(PYTHON)
 
-fuzzers: $(STAMPS)/apt-clang $(STAMPS)/cuda-headers
-	@CXX=clang++-14 cmake -S . -B build-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFAULTLINE_TESTS=OFF -DFAULTLINE_FUZZERS=ON \
-	  -DFAULTLINE_SANITIZE=fuzzer-no-link,address,undefined >/dev/null
-	@$(COMPILE) build-fuzz -j $(JOBS)
+# Tests and fuzz targets with AddressSanitizer and UndefinedBehaviorSanitizer, in one tree.
+sanitized: $(STAMPS)/apt-clang $(STAMPS)/cuda-headers
+	@CXX=clang++-14 cmake -S . -B build-asan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -gline-tables-only -DNDEBUG" \
+	  -DFAULTLINE_TESTS=ON -DFAULTLINE_FUZZERS=ON -DFAULTLINE_TOGETHER=ON -DFAULTLINE_SANITIZE=fuzzer-no-link,address,undefined >/dev/null
+	@$(COMPILE) build-asan -j $(JOBS)
 
 # Every fuzz target for FUZZ_SECONDS, as many at once as there are cores.
-fuzz: fuzzers
-	@scripts/fuzz.sh build-fuzz $(FUZZ_SECONDS) $(JOBS)
+fuzz: sanitized
+	@scripts/fuzz.sh build-asan $(FUZZ_SECONDS) $(JOBS)
 
-sanitize: $(STAMPS)/apt-build $(STAMPS)/cuda-headers
-	@cmake -S . -B build-asan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DFAULTLINE_TESTS=ON -DFAULTLINE_SANITIZE=address,undefined >/dev/null
-	@$(COMPILE) build-asan -j $(JOBS)
+sanitize: sanitized
 	@cd build-asan && ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 ctest --output-on-failure -j $(JOBS) --timeout 900
 
 lint: $(STAMPS)/apt-clang $(BUILD)/build.ninja
 	@scripts/lint.sh $(BUILD)
 
 clean:
-	@rm -rf $(BUILD) build-asan build-fuzz
+	@rm -rf $(BUILD) build-asan
