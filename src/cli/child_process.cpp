@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -38,17 +40,35 @@ int arrange(const Placement& placement) {
   return 0;
 }
 
+// A number that a child can leave for its parent; it takes no descriptor, of which the user may have few.
+class SharedNumber {
+ public:
+  SharedNumber() : at_(::mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {}
+  ~SharedNumber() {
+    if (at_ != MAP_FAILED) ::munmap(at_, sizeof(int));
+  }
+  SharedNumber(const SharedNumber&) = delete;
+  SharedNumber& operator=(const SharedNumber&) = delete;
+  volatile int* get() const { return at_ == MAP_FAILED ? nullptr : static_cast<volatile int*>(at_); }
+
+ private:
+  void* at_;
+};
+
 [[noreturn]] void become(const char* program, char** arguments, char** variables, const Placement& placement,
-                         int tell) {
+                         volatile int* tell) {
   int problem = arrange(placement);
   if (problem == 0) {
     be_as_before();
     ::execvpe(program, arguments, variables);
     problem = errno;
   }
-  (void)!::write(tell, &problem, sizeof problem);
+  *tell = problem;
   ::_exit(127);
 }
+
+// A fork that returns here when the child has become its program, or has ended. Their memory is not shared.
+pid_t fork_until_begun() { return static_cast<pid_t>(::syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0)); }
 
 // The status, or -1 when it was lost. Until the process is forgotten its number stays its own: it has ended, but nobody has asked how.
 int wait_quiet(pid_t process, Ending* ending = nullptr) {
@@ -116,31 +136,23 @@ void Environment::append(const std::string& name, const std::string& value, char
 
 Result<pid_t> start_program(std::vector<std::string> command, Environment environment, const Placement& placement) {
   std::vector<char*> arguments = pointers_to(command), variables = pointers_to(environment.entries());
-  int pipe[2];  // closed by a successful exec; else the errno comes through it
-  if (::pipe2(pipe, O_CLOEXEC) != 0) return Error{why_not(command.front(), errno), {}, {}};
+  const SharedNumber told;  // stays 0 by a successful exec
+  if (told.get() == nullptr) return Error{why_not(command.front(), ENOMEM), {}, {}};
   pid_t process = -1;
   int fork_problem = 0;
   {
     QuietHeld held;
     if (placement.in_foreground || !interrupted()) {
-      process = ::fork();
-      if (process == 0) become(command.front().c_str(), arguments.data(), variables.data(), placement, pipe[1]);
+      process = fork_until_begun();
+      if (process == 0) become(command.front().c_str(), arguments.data(), variables.data(), placement, told.get());
       fork_problem = errno;
     } else {
       fork_problem = EINTR;
     }
     if (process > 0 && !placement.in_foreground) held.begin(process);
   }
-  ::close(pipe[1]);
-  int problem = 0;
-  ssize_t size = 0;
-  if (process > 0) {
-    do size = ::read(pipe[0], &problem, sizeof problem);
-    while (size < 0 && errno == EINTR);
-  }
-  ::close(pipe[0]);
   if (process < 0) return Error{why_not(command.front(), fork_problem), {}, {}};
-  if (size == static_cast<ssize_t>(sizeof problem)) {
+  if (const int problem = *told.get(); problem != 0) {
     wait_quiet(process);
     if (placement.status != nullptr) *placement.status = problem == ENOENT ? 127 : 126;
     return Error{why_not(command.front(), problem), {}, {}};
