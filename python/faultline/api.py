@@ -168,11 +168,14 @@ def _begin_child(connection: socket.socket, function, children: dict[int, socket
     connection.settimeout(None)
     if not plan_path:
         return connection.close()
-    with warnings.catch_warnings():  # JAX and Python warn of forks; this child computes nothing that the parent has begun
+    with (
+        warnings.catch_warnings()
+    ):  # JAX and Python warn of forks; this child computes nothing that the parent has begun
         warnings.simplefilter("ignore", RuntimeWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
+        parent, child = os.getpid(), os.fork()
     if child == 0:
+        _confine.end_with(parent)
         _become_dry_run(plan_path, function, connection)
     children[child] = connection
 

@@ -28,7 +28,7 @@ constexpr const char* kLibrary = "libfaultline_dryrun.so";
 // For a process that puts itself under the watch: faultline.plan(function).
 Json filter_json() {
   Json filter = Json::array();
-  for (const sock_filter& step : confine::confining_filter(false))
+  for (const sock_filter& step : confine::confining_filter(confine::Watched::kFilesAndIdentity))
     filter.push_back({step.code, step.jt, step.jf, step.k});
   return filter;
 }

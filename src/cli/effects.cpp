@@ -45,7 +45,9 @@ Status write_effects(const std::string& path, const confine::Effects& effects) {
                    effects.offline,
                    effects.ran_out_of_space,
                    effects.input_was_cut,
-                   effects.done_for_real};
+                   effects.done_for_real,
+                   {},
+                   effects.unsent_signals};
   for (std::size_t at = 0; at < effects.changes.size(); ++at) {
     const confine::Change& change = effects.changes[at];
     const bool has_content = at + 1 < effects.changes.size() &&
@@ -56,6 +58,7 @@ Status write_effects(const std::string& path, const confine::Effects& effects) {
     if (count++ < kMostNames) (gone ? told.removed : told.written).push_back(change.path);
   }
   for (const auto& [machine, times] : effects.machines) told.machines.push_back(machine);
+  for (const auto& [whom, times] : effects.unsent_to) told.unsent_signals.push_back(whom);
   return write_text(path, json_of(told).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 

@@ -23,7 +23,8 @@ Named named(const Asked& call, int folder, int path, bool follow, bool fresh) {
                                 {std::to_string(call.tracee.process), std::to_string(call.tracee.thread)}),
               {}};
   named.place.as_folder = as_folder;
-  if (named.place.natural && call.files().is_own(named.place.path)) named.settled = Decision::pass();
+  named.is_own = named.place.natural && call.files().is_own(named.place.path);
+  if (named.is_own) named.settled = Decision::pass();
   return named;
 }
 
@@ -64,7 +65,7 @@ bool is_free(const Asked& call, const std::string& link) {
   if (link.empty() || link.front() != '/' || call.files().known_as(link) != link || FileLayer::is_kernels(link) ||
       call.files().is_own(link))
     return true;
-  struct stat status{};
+  struct stat status {};
   return link.ends_with(" (deleted)") && ::lstat(link.c_str(), &status) != 0;
 }
 

@@ -25,6 +25,7 @@ struct Asked {
 struct Named {
   Place place;
   std::optional<Decision> settled;
+  bool is_own = false;  // in Faultline's own folder: settled by that
 };
 
 // `fresh`: for a name that is to be made, where a slash at the end does not lead through a link.

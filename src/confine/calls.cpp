@@ -12,13 +12,15 @@
 #include "confine/file_calls.h"
 #include "confine/filter.h"
 #include "confine/input_calls.h"
+#include "confine/process_calls.h"
 #include "confine/socket_calls.h"
 
 namespace faultline::confine {
 namespace {
 
 // newer than the headers
-constexpr int kChangeModeAt = 452, kSetXattrAt = 463, kGetXattrAt = 464, kListXattrAt = 465, kRemoveXattrAt = 466;
+constexpr int kPidfdSendSignal = 424, kCloneWithArguments = 435, kPidfdGetfd = 438, kProcessMadvise = 440,
+              kChangeModeAt = 452, kSetXattrAt = 463, kGetXattrAt = 464, kListXattrAt = 465, kRemoveXattrAt = 466;
 
 using Handler = std::function<Decision(const Asked&)>;
 
@@ -30,6 +32,14 @@ Handler reads_by_flags(int folder, int path, int flags) {
   return
       [=](const Asked& call) { return read_call(call, folder, path, (call.number(flags) & AT_SYMLINK_NOFOLLOW) == 0); };
 }
+Handler looks(int folder, int path, bool follow) {
+  return [=](const Asked& call) { return with_identity(call, read_call(call, folder, path, follow)); };
+}
+Handler looks_by_flags(int folder, int path, int flags) {
+  return [=](const Asked& call) {
+    return with_identity(call, read_call(call, folder, path, (call.number(flags) & AT_SYMLINK_NOFOLLOW) == 0));
+  };
+}
 Handler attributes(int folder, int path, bool follow, bool owner_only) {
   return [=](const Asked& call) { return attribute_call(call, folder, path, follow, owner_only); };
 }
@@ -38,17 +48,33 @@ Handler reads_input(int descriptor) {
   return [=](const Asked& call) { return input_read_call(call, descriptor); };
 }
 
+Handler signals(int signal) {
+  return [=](const Asked& call) { return signal_call(call, signal); };
+}
+Handler reaches(int process) {
+  return [=](const Asked& call) { return reach_call(call, process); };
+}
+
 const std::unordered_map<int, Handler>& handlers() {
   static const std::unordered_map<int, Handler> list = {
-      {SYS_open, [](const Asked& c) { return open_call(c, {kNoFolder, 0, c.number(1), c.number(2)}); }},
+      {SYS_open,
+       [](const Asked& c) {
+         return open_call(c, {kNoFolder, 0, c.number(1), c.number(2)});
+       }},
       {SYS_creat,
-       [](const Asked& c) { return open_call(c, {kNoFolder, 0, O_CREAT | O_WRONLY | O_TRUNC, c.number(1)}); }},
-      {SYS_openat, [](const Asked& c) { return open_call(c, {0, 1, c.number(2), c.number(3)}); }},
+       [](const Asked& c) {
+         return open_call(c, {kNoFolder, 0, O_CREAT | O_WRONLY | O_TRUNC, c.number(1)});
+       }},
+      {SYS_openat,
+       [](const Asked& c) {
+         return open_call(c, {0, 1, c.number(2), c.number(3)});
+       }},
       {SYS_openat2, open_with_how},
-      {SYS_stat, reads(kNoFolder, 0, true)},
-      {SYS_lstat, reads(kNoFolder, 0, false)},
-      {SYS_newfstatat, reads_by_flags(0, 1, 3)},
-      {SYS_statx, reads_by_flags(0, 1, 2)},
+      {SYS_stat, looks(kNoFolder, 0, true)},
+      {SYS_lstat, looks(kNoFolder, 0, false)},
+      {SYS_newfstatat, looks_by_flags(0, 1, 3)},
+      {SYS_statx, looks_by_flags(0, 1, 2)},
+      {SYS_fstat, [](const Asked& c) { return with_identity(c, Decision::pass()); }},
       {SYS_access, reads(kNoFolder, 0, true)},
       {SYS_faccessat, reads(0, 1, true)},
       {SYS_faccessat2, reads_by_flags(0, 1, 3)},
@@ -124,6 +150,39 @@ const std::unordered_map<int, Handler>& handlers() {
       {SYS_dup2, input_copied_call},
       {SYS_dup3, input_copied_call},
       {SYS_fcntl, input_copied_call},
+      {SYS_kill, kill_call},
+      {SYS_tkill, signals(1)},
+      {SYS_tgkill, signals(2)},
+      {SYS_rt_sigqueueinfo, signals(1)},
+      {SYS_rt_tgsigqueueinfo, signals(2)},
+      {kPidfdSendSignal, signal_by_descriptor_call},
+      {SYS_getdents, list_call},
+      {SYS_getdents64, list_call},
+      {SYS_ptrace, reaches(1)},
+      {SYS_process_vm_writev, reaches(0)},
+      {kPidfdGetfd, reach_by_descriptor_call},
+      {kProcessMadvise, reach_by_descriptor_call},
+      {SYS_prlimit64, reaches(0)},
+      {SYS_sched_setaffinity, reaches(0)},
+      {SYS_sched_setscheduler, reaches(0)},
+      {SYS_sched_setparam, reaches(0)},
+      {SYS_sched_setattr, reaches(0)},
+      {SYS_migrate_pages, reaches(0)},
+      {SYS_move_pages, reaches(0)},
+      {SYS_setpriority, priority_call},
+      {SYS_ioprio_set, priority_call},
+      {SYS_clone, clone_call},
+      {kCloneWithArguments, clone_with_arguments_call},
+      {SYS_prctl, dumpable_call},
+      {SYS_setuid, rights_call},
+      {SYS_setgid, rights_call},
+      {SYS_setreuid, rights_call},
+      {SYS_setregid, rights_call},
+      {SYS_setresuid, rights_call},
+      {SYS_setresgid, rights_call},
+      {SYS_setfsuid, rights_call},
+      {SYS_setfsgid, rights_call},
+      {SYS_capset, rights_call},
   };
   return list;
 }
@@ -133,8 +192,9 @@ bool has_filter_of_its_own(int number) {
   const auto is_one_of = [=](const auto& calls) {
     return std::find(calls.begin(), calls.end(), number) != calls.end();
   };
-  return number == SYS_sendto || number == SYS_fcntl || is_one_of(kReadingCalls) ||
-         is_one_of(kDuplicatingCalls);
+  return number == SYS_sendto || number == SYS_fcntl || number == SYS_ptrace || number == SYS_clone ||
+         number == SYS_prctl || number == SYS_fstat || number == SYS_getdents || number == SYS_getdents64 ||
+         is_one_of(kReadingCalls) || is_one_of(kDuplicatingCalls) || is_one_of(kCallsOnProcesses);
 }
 
 }  // namespace

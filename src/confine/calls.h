@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "confine/file_layer.h"
+#include "confine/given_files.h"
 #include "confine/network.h"
+#include "confine/processes.h"
 #include "confine/tracee.h"
 
 namespace faultline::confine {
@@ -46,6 +48,9 @@ const std::vector<int>& watched_calls();
 struct Confinement {
   FileLayer& files;
   Network& network;
+  Processes& processes;
+  const GivenFiles& given;
+  Listings& listings;
   const std::string& input;  // the standard input that is kept, as /proc names it; empty: it is not
 };
 Decision decide(Confinement& confinement, const Tracee& tracee, const Registers& registers);

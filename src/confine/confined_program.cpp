@@ -115,8 +115,8 @@ struct ConfinedProgram::State {
   pid_t process = -1;
   bool ended = false;
   int status = 0;
-  std::unique_ptr<Watch> watch;
   GivenFiles given;
+  std::unique_ptr<Watch> watch;  // looks at `given`
 };
 
 ConfinedProgram::ConfinedProgram(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -144,16 +144,16 @@ Result<std::unique_ptr<ConfinedProgram>> ConfinedProgram::start(Program program)
   std::optional<int> kept;
   if (keeps_input)
     kept = ::open(program.keep_input.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  auto watch = std::make_unique<Watch>(program.aside, program.own_folder, program.offline, kept);
+  auto state = std::make_unique<State>();
+  auto watch = std::make_unique<Watch>(program.aside, program.own_folder, program.offline, kept, state->given);
 
   std::vector<std::string> as_script = {"sh", *path};  // a file that is no program is a script of the shell's
   as_script.insert(as_script.end(), program.command.begin() + 1, program.command.end());
   std::vector<char*> arguments = pointers_to(program.command), script_arguments = pointers_to(as_script),
                      variables = pointers_to(program.environment);
-  const std::vector<sock_filter> filter = confining_filter(keeps_input);
+  const std::vector<sock_filter> filter = confining_filter(keeps_input ? Watched::kFilesAndInput : Watched::kFiles);
   Pipe go;
   if (go.ends[0] < 0) return failed("the program could not be started", errno);
-  auto state = std::make_unique<State>();
   const pid_t process = ::fork();
   if (process < 0) return failed("the program could not be started", errno);
   if (process == 0) {
@@ -197,7 +197,7 @@ Status find_program(const std::string& word) {
 Status may_confine() {
   const Error forbidden{"this machine does not let Faultline watch a program's calls (ptrace with seccomp)", {}, {}};
   Pipe go;
-  const std::vector<sock_filter> filter = confining_filter(false);
+  const std::vector<sock_filter> filter = confining_filter(Watched::kFiles);
   if (go.ends[0] < 0) return forbidden;
   const pid_t child = ::fork();
   if (child < 0) return forbidden;
@@ -243,8 +243,9 @@ Effects ConfinedProgram::effects() const {
   std::vector<std::string> done_for_real = state_->given.changed();
   done_for_real.insert(done_for_real.end(), watch.files().written_for_real().begin(),
                        watch.files().written_for_real().end());
-  return {watch.files().changes(),  watch.files().ran_out_of_space(), watch.input_was_cut(), watch.network().count(),
-          watch.network().places(), watch.network().refuses(),        done_for_real};
+  return {watch.files().changes(), watch.files().ran_out_of_space(), watch.input_was_cut(),
+          watch.network().count(), watch.network().places(),         watch.network().refuses(),
+          done_for_real,           watch.processes().unsent_count(), watch.processes().unsent()};
 }
 
 }  // namespace faultline::confine

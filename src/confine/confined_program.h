@@ -47,6 +47,9 @@ struct Effects {  // what a confined program would have done to the machine
   bool offline = false;
   // files that were changed all the same: open before it began, or the kernel's own
   std::vector<std::string> done_for_real;
+  // signals to processes that are not the program's: not sent
+  std::uint64_t unsent_signals = 0;
+  std::map<std::string, std::uint64_t> unsent_to;
 };
 
 class ConfinedProgram {

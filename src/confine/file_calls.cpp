@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <functional>
 
 #include "confine/input_calls.h"
@@ -15,12 +17,19 @@
 namespace faultline::confine {
 namespace {
 
+// open() leaves out what it does not know, openat2() refuses it.
+constexpr std::uint64_t kLargeFile = 0100000;  // the kernel's; the C library's is 0 here
+constexpr std::uint64_t kOpenFlags = O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK |
+                                     O_SYNC | O_ASYNC | O_DIRECT | kLargeFile | O_DIRECTORY | O_NOFOLLOW | O_NOATIME |
+                                     O_CLOEXEC | O_PATH | O_TMPFILE;
+constexpr std::uint64_t kResolves = 0x3f;
+
 // An open of something aside goes through no link, whoever puts one there meanwhile.
 Decision opened(const Place& place, std::uint64_t flags, std::uint64_t mode) {
   constexpr std::uint64_t kWithPathOnly = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   const bool makes = (flags & O_PATH) == 0 && ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE);
   open_how how{};
-  how.flags = (flags & O_PATH) != 0 ? flags & kWithPathOnly : flags;
+  how.flags = flags & ((flags & O_PATH) != 0 ? kWithPathOnly : kOpenFlags);
   how.mode = makes ? mode & 07777 : 0;
   how.resolve = place.aside ? RESOLVE_NO_SYMLINKS : 0;
   Decision decision = rewritten(1, place.real);
@@ -33,6 +42,46 @@ Decision opened(const Place& place, std::uint64_t flags, std::uint64_t mode) {
 Decision found_to_open(const Place& place, std::uint64_t flags, std::uint64_t mode) {
   const Decision decision = found(place, 1);
   return decision.kind == Decision::Kind::kRewrite ? opened(place, flags, mode) : decision;
+}
+
+// By the name of a descriptor that was given open (/dev/stdout): what is written there is to arrive. One that only appends never does anything else.
+std::optional<Decision> given_opened(const Asked& call, const Place& place, std::uint64_t flags, std::uint64_t mode) {
+  struct stat status {};
+  if (place.descriptor.empty() || ::stat(place.descriptor.c_str(), &status) != 0) return std::nullopt;
+  const GivenFiles::File* given = call.confinement.given.find(status);
+  if (given == nullptr) return std::nullopt;
+  if (!given->only_appends) return Decision::pass();
+  Place there = place;
+  there.real = place.descriptor;
+  there.aside = false;
+  return opened(there, (flags & ~static_cast<std::uint64_t>(O_TRUNC)) | O_APPEND, mode);
+}
+
+// What a descriptor's name leads to where the file's own name is gone: one of the user's that has another name yet.
+bool is_users_without_name(const Asked& call, const Place& place) {
+  struct stat status {};
+  if (!S_ISLNK(place.status.st_mode) || ::stat(place.real.c_str(), &status) != 0) return false;
+  return S_ISREG(status.st_mode) && status.st_nlink != 0 && !lies_in(read_link(place.real), call.files().root());
+}
+
+// What the kernel shows of itself: a setting is written for real, and noted; what belongs to a process that is not watched is not.
+Decision kernels_opened(const Asked& call, const Place& place, std::uint64_t flags, std::uint64_t mode, bool writes) {
+  if (!writes || !place.exists()) return found_to_open(place, flags, mode);
+  const int process = lies_in(place.path, "/proc") ? std::atoi(place.path.c_str() + sizeof "/proc") : 0;
+  if (process > 0 && !call.confinement.processes.watches(process_of(process))) return Decision::answer(-EACCES);
+  if (place.path == "/proc/sysrq-trigger" || is_users_without_name(call, place)) return Decision::answer(-EPERM);
+  if (process <= 0 && place.is_file() && ::faccessat(AT_FDCWD, place.real.c_str(), W_OK, AT_EACCESS) == 0)
+    call.files().note_written_for_real(place.path);
+  return found_to_open(place, flags, mode);
+}
+
+// A disk or the machine's memory, with everything that is on it.
+bool holds_files(const Place& place) {
+  constexpr unsigned kMemory = 1, kMem = 1, kKmem = 2, kPort = 4;
+  if (S_ISBLK(place.status.st_mode)) return true;
+  const unsigned minor_number = minor(place.status.st_rdev);
+  return S_ISCHR(place.status.st_mode) && major(place.status.st_rdev) == kMemory &&
+         (minor_number == kMem || minor_number == kKmem || minor_number == kPort);
 }
 
 // A change of a file through a descriptor, which may be one that only reads a file of the user's.
@@ -79,6 +128,27 @@ Decision read_call(const Asked& call, int folder, int path, bool follow) {
   return found(at.place, path);
 }
 
+Decision with_identity(const Asked& call, Decision decision) {
+  if (!call.tracee.was_live || decision.kind == Decision::Kind::kAnswer) return decision;
+  if (decision.kind == Decision::Kind::kPass) return look_when_it_returns(Pending::Kind::kIdentity);
+  decision.look = Pending::Kind::kIdentity;
+  return decision;
+}
+
+Decision list_call(const Asked& call) {
+  const std::string folder = call.files().known_as(link_of(call, 0));
+  if (!call.files().is_listed_in_part(folder)) return Decision::pass();
+  if (call.registers.orig_rax == SYS_getdents64) {
+    // From the beginning, or again after rewinddir().
+    if (descriptor_number(call.tracee.thread, call.small(0), "pos: %lld") == 0)
+      call.confinement.listings.begin({call.tracee.process, call.small(0)}, call.files().below(folder));
+    return look_when_it_returns(Pending::Kind::kListing);
+  }
+  Place place = call.files().find("/", folder, false, {});
+  call.files().make_listable(place);
+  return Decision::pass();
+}
+
 Decision change_folder(const Asked& call) {
   Named at = named(call, kNoFolder, 0, true);
   if (at.settled) return *at.settled;
@@ -95,7 +165,7 @@ Decision working_folder(const Asked& call) {
 }
 
 Decision open_call(const Asked& call, const Opening& asked) {
-  const auto [folder, path, flags, mode] = asked;
+  const auto [folder, path, flags, mode, resolve] = asked;
   const bool only_path = (flags & O_PATH) != 0;
   const bool unnamed = !only_path && (flags & O_TMPFILE) == O_TMPFILE;
   const bool writes = !only_path && ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0);
@@ -104,17 +174,20 @@ Decision open_call(const Asked& call, const Opening& asked) {
   Named at = named(call, folder, path, (flags & O_NOFOLLOW) == 0 && !must_be_new);
   Place& place = at.place;
   if (at.settled) return *at.settled;
+  if ((resolve & RESOLVE_NO_SYMLINKS) != 0 && place.links != 0) return Decision::answer(-ELOOP);
+  if ((resolve & RESOLVE_NO_MAGICLINKS) != 0 && !place.descriptor.empty()) return Decision::answer(-ELOOP);
   if (!only_path && opens_unseen_input(call, place)) return see_all_reads();
+  if (writes) {
+    if (const std::optional<Decision> given = given_opened(call, place, flags, mode)) return *given;
+  }
   if (place.is_folder() && !writes && !unnamed && !only_path && !must_be_new) {
-    const int problem = call.files().make_listable(place);
+    const bool is_large = call.tracee.lists != Tracee::Lists::kCannotBeSeen && call.files().is_large(place);
+    if (is_large && call.tracee.lists == Tracee::Lists::kUnseen)
+      return with_filter(lists_filter(), Pending::Kind::kSeesLists);
+    const int problem = call.files().make_listable(place, is_large);
     return problem != 0 ? Decision::answer(-problem) : found_to_open(place, flags, mode);
   }
-  if (!is_kept(place)) {
-    const bool is_setting = lies_in(place.path, "/sys") || lies_in(place.path, "/proc/sys");
-    if (writes && is_setting && place.is_file() && ::faccessat(AT_FDCWD, place.real.c_str(), W_OK, AT_EACCESS) == 0)
-      call.files().note_written_for_real(place.path);
-    return found_to_open(place, flags, mode);
-  }
+  if (!is_kept(place)) return kernels_opened(call, place, flags, mode, writes);
   if (makes && place.as_folder && (place.exists() || place.parent_exists)) return Decision::answer(-EISDIR);
   if (!place.exists()) {
     if (!makes || !place.parent_exists) return found_to_open(place, flags, mode);
@@ -126,6 +199,7 @@ Decision open_call(const Asked& call, const Opening& asked) {
     const int problem = unnamed ? call.files().make_own(place, true) : 0;
     return problem != 0 ? Decision::answer(-problem) : found_to_open(place, flags, mode);
   }
+  if (writes && holds_files(place)) return Decision::answer(-EROFS);
   if (!writes || !place.is_file() || place.aside) return found_to_open(place, flags, mode);
   if (::faccessat(AT_FDCWD, place.real.c_str(), W_OK, AT_EACCESS) != 0) return Decision::answer(-errno);
   const int problem = call.files().make_own(place, (flags & O_TRUNC) == 0);
@@ -134,11 +208,12 @@ Decision open_call(const Asked& call, const Opening& asked) {
 
 Decision open_with_how(const Asked& call) {
   open_how how{};
-  if (!read_memory(call.tracee.thread, call.number(2), &how, std::min<std::uint64_t>(sizeof how, call.number(3))))
-    return Decision::answer(-EFAULT);
+  if (call.number(3) < sizeof how) return Decision::answer(-EINVAL);
+  if (!read_memory(call.tracee.thread, call.number(2), &how, sizeof how)) return Decision::answer(-EFAULT);
+  if ((how.flags & ~kOpenFlags) != 0 || (how.resolve & ~kResolves) != 0) return Decision::answer(-EINVAL);
   // who asks for that has another way for older kernels
   if ((how.resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH)) != 0) return Decision::answer(-ENOSYS);
-  return open_call(call, {0, 1, how.flags, how.mode});
+  return open_call(call, {0, 1, how.flags, how.mode, how.resolve});
 }
 
 Decision attribute_call(const Asked& call, int folder, int path, bool follow, bool owner_only) {
@@ -235,6 +310,8 @@ Decision link_call(const Asked& call, int from_folder, int from_path, int to_fol
   Named to = named(call, to_folder, to_path, false, true);
   const Named from = named(call, from_folder, from_path, (flags & AT_SYMLINK_FOLLOW) != 0);
   if (!from.settled && !from.place.exists()) return Decision::answer(-from.place.error);
+  // Faultline's own folder is written for real, so nothing from elsewhere gets a name in it.
+  if (to.is_own && !from.is_own) return Decision::answer(-EXDEV);
   if (to.settled) return *to.settled;
   if (to.place.exists()) return Decision::answer(-EEXIST);
   if (!to.place.parent_exists) return found(to.place, to_path);

@@ -6,6 +6,9 @@
 namespace faultline::confine {
 
 Decision read_call(const Asked& call, int folder, int path, bool follow);
+// Of a call that tells which file it is: a process that had files open before it was watched is to find those it knows.
+Decision with_identity(const Asked& call, Decision decision);
+Decision list_call(const Asked& call);
 Decision change_folder(const Asked& call);
 Decision working_folder(const Asked& call);
 
@@ -15,6 +18,7 @@ struct Opening {
   int path = 0;
   std::uint64_t flags = 0;
   std::uint64_t mode = 0;
+  std::uint64_t resolve = 0;  // of openat2
 };
 Decision open_call(const Asked& call, const Opening& asked);
 Decision open_with_how(const Asked& call);

@@ -51,7 +51,7 @@ int FileLayer::touch(const std::string& path, Folder*& out) {
     at = joined(at, part);
     Name& name = folder->names[part];
     if (name.folder == nullptr) {
-      struct stat status{};
+      struct stat status {};
       const std::string aside = where_aside(at);
       // a folder already: it becomes the real one
       if (name.stand_in)
@@ -89,7 +89,7 @@ void FileLayer::drop_stand_in(Folder& folder, const std::string& path, const std
 }
 
 bool FileLayer::lies_below(const Folder& folder, const std::string& name) const {
-  struct stat status{};
+  struct stat status {};
   return !folder.below.empty() && ::lstat(joined(folder.below, name).c_str(), &status) == 0;
 }
 
@@ -128,9 +128,24 @@ int FileLayer::make_own(Place& place, bool content) {
       return problem;
     }
     folder->names[name].elsewhere.clear();
+    if (remembers_) remember(place, aside);
   }
   lies_aside(place);
   return 0;
+}
+
+void FileLayer::remember(const Place& original, const std::string& aside) {
+  constexpr std::size_t kMost = 256;  // each takes a descriptor
+  struct stat copy {};
+  Descriptor file(::open(aside.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (originals_.size() >= kMost || !file || ::fstat(file.number(), &copy) != 0) return;
+  originals_.insert_or_assign(Identity{copy.st_dev, copy.st_ino},
+                              std::pair(Identity{original.status.st_dev, original.status.st_ino}, std::move(file)));
+}
+
+std::optional<FileLayer::Identity> FileLayer::original_of(const Identity& copy) const {
+  const auto known = originals_.find(copy);
+  return known == originals_.end() ? std::nullopt : std::optional(known->second.first);
 }
 
 int FileLayer::make_room(Place& place) {
@@ -179,16 +194,26 @@ int FileLayer::remove_file(const Place& place) {
   return 0;
 }
 
-bool FileLayer::is_empty(const Place& place) {
-  Place listed = place;
-  if (make_listable(listed) != 0) return false;
-  DIR* folder = ::opendir(listed.real.c_str());
-  if (folder == nullptr) return false;
-  int entries = 0;
-  while (const dirent* entry = ::readdir(folder))
-    entries += std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != ".." ? 1 : 0;
-  ::closedir(folder);
-  return entries == 0;
+// Of a name that the real folder has: nothing else is known under it.
+bool FileLayer::shows(const Folder& folder, const std::string& path, std::string_view name) const {
+  return name != "." && name != ".." && !folder.names.contains(name) && joined(path, name) != own_;
+}
+
+bool FileLayer::is_empty(const Place& place) const {
+  const Step step = step_to(place.path);
+  static const Folder kUnchanged;
+  const Folder& folder = step.folder != nullptr ? *step.folder : kUnchanged;
+  for (const auto& [name, entry] : folder.names) {
+    Place inside;
+    if (look(step, joined(place.path, name), name, inside)) return false;
+  }
+  bool empty = true;
+  if (DIR* below = step.below.empty() ? nullptr : ::opendir(step.below.c_str())) {
+    for (const dirent* entry = ::readdir(below); empty && entry != nullptr; entry = ::readdir(below))
+      empty = !shows(folder, place.path, entry->d_name);
+    ::closedir(below);
+  }
+  return empty;
 }
 
 int FileLayer::remove_folder(const Place& place) {
@@ -254,18 +279,32 @@ int FileLayer::link(Place from, Place to) {
   return 0;
 }
 
+int FileLayer::make_stand_in(const std::string& aside) {
+  if (stand_in_ && ::linkat(AT_FDCWD, ("/proc/self/fd/" + std::to_string(stand_in_.number())).c_str(), AT_FDCWD,
+                            aside.c_str(), AT_SYMLINK_FOLLOW) == 0)
+    return 0;
+  // it has as many names as it may, or none any more, or there are no links here
+  stand_in_ = Descriptor(::open(aside.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  return stand_in_ ? 0 : -1;
+}
+
 void FileLayer::stand_in_for(Folder& folder, const std::string& path, const std::string& name,
                              const std::string& real) {
-  struct stat status{};
-  if (::lstat(real.c_str(), &status) != 0) return;
+  struct stat status {};
+  if (::lstat(real.c_str(), &status) == 0) stand_in_for(folder, path, name, status.st_mode);
+}
+
+void FileLayer::stand_in_for(Folder& folder, const std::string& path, const std::string& name, mode_t kind) {
   const std::string aside = where_aside(path);
   int problem = 0;
-  if (S_ISDIR(status.st_mode))
+  if (S_ISDIR(kind))
     problem = ::mkdir(aside.c_str(), 0700);
-  else if (S_ISLNK(status.st_mode))
+  else if (S_ISLNK(kind))
     problem = ::symlink("-", aside.c_str());
+  else if (S_ISFIFO(kind))
+    problem = ::mkfifo(aside.c_str(), 0600);
   else
-    problem = ::mknod(aside.c_str(), S_ISFIFO(status.st_mode) ? S_IFIFO | 0600 : S_IFREG | 0600, 0);
+    problem = make_stand_in(aside);
   if (problem == 0) folder.names[name].stand_in = true;
 }
 
@@ -275,7 +314,7 @@ int FileLayer::make_standable(Place& place) {
   return 0;
 }
 
-int FileLayer::make_listable(Place& place) {
+int FileLayer::make_listable(Place& place, bool in_part) {
   const bool hides_own = !own_.empty() && parent_of(own_) == place.path;
   Step step = step_to(place.path);
   if (step.folder == nullptr && !hides_own && place.real == place.path) return 0;
@@ -283,17 +322,21 @@ int FileLayer::make_listable(Place& place) {
   Folder* folder = nullptr;
   if (const int problem = touch(place.path, folder)) return problem;
   if (!folder->listed && !folder->below.empty()) {
-    DIR* below = ::opendir(folder->below.c_str());
-    if (below == nullptr) return errno;
-    while (const dirent* entry = ::readdir(below)) {
-      const std::string name = entry->d_name;
-      const std::string path = joined(place.path, name);
-      if (name == "." || name == ".." || path == own_ || folder->names.contains(name)) continue;
-      stand_in_for(*folder, path, name, joined(folder->below, name));
+    if (!in_part) {
+      DIR* below = ::opendir(folder->below.c_str());
+      if (below == nullptr) return errno;
+      while (const dirent* entry = ::readdir(below)) {
+        if (!shows(*folder, place.path, entry->d_name)) continue;
+        const std::string name = entry->d_name, path = joined(place.path, name);
+        if (entry->d_type != DT_UNKNOWN)
+          stand_in_for(*folder, path, name, static_cast<mode_t>(DTTOIF(entry->d_type)));
+        else
+          stand_in_for(*folder, path, name, joined(folder->below, name));
+      }
+      ::closedir(below);
     }
-    ::closedir(below);
     for (auto& [name, entry] : folder->names) {
-      struct stat there{};
+      struct stat there {};
       const std::string path = joined(place.path, name);
       if (entry.stand_in || ::lstat(where_aside(path).c_str(), &there) == 0) continue;
       if (!entry.elsewhere.empty())
@@ -302,15 +345,46 @@ int FileLayer::make_listable(Place& place) {
         stand_in_for(*folder, path, name, joined(folder->below, name));
     }
   }
-  folder->listed = true;
+  folder->listed = folder->listed || !in_part;
+  folder->in_part = !folder->listed;
   lies_aside(place);
   return 0;
+}
+
+bool FileLayer::is_large(const Place& place) const {
+  constexpr int kMany = 2000;
+  const Step step = step_to(place.path);
+  const bool is_changed = step.folder != nullptr && !step.folder->listed && !step.below.empty();
+  DIR* below = is_changed ? ::opendir(step.below.c_str()) : nullptr;
+  if (below == nullptr) return false;
+  int names = 0;
+  while (names <= kMany && ::readdir(below) != nullptr) ++names;
+  ::closedir(below);
+  return names > kMany;
+}
+
+bool FileLayer::is_listed_in_part(const std::string& path) const {
+  const Step step = step_to(path);
+  return step.folder != nullptr && step.folder->in_part;
+}
+
+std::vector<Listed> FileLayer::below(const std::string& path) const {
+  std::vector<Listed> list;
+  const Step step = step_to(path);
+  DIR* below = step.folder == nullptr || step.below.empty() ? nullptr : ::opendir(step.below.c_str());
+  if (below == nullptr) return list;
+  while (const dirent* entry = ::readdir(below)) {
+    if (shows(*step.folder, path, entry->d_name)) list.push_back({entry->d_name, entry->d_ino, entry->d_type});
+  }
+  ::closedir(below);
+  return list;
 }
 
 void FileLayer::collect(const Folder& folder, const std::string& path, std::vector<Change>& changes) const {
   for (const auto& [name, entry] : folder.names) {
     const std::string here = joined(path, name);
-    struct stat aside{}, below{};
+    struct stat aside {
+    }, below{};
     const bool is_aside = !entry.stand_in && ::lstat(where_aside(here).c_str(), &aside) == 0;
     const bool was_there = !folder.below.empty() && ::lstat(joined(folder.below, name).c_str(), &below) == 0;
     if (entry.folder != nullptr) {

@@ -20,10 +20,15 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "base/descriptor.h"
+#include "confine/listings.h"
 
 namespace faultline::confine {
 
@@ -32,12 +37,15 @@ struct Place {
   std::string path;  // as the program is to know it: absolute, no "..", no symbolic link but perhaps the last
   // where it is: aside, or the path itself, or where an unchanged thing was before it was moved; empty: nothing is there
   std::string real;
-  struct stat status{};  // of `real`
-  bool natural = true;   // of something that exists: the kernel would have found the same by the program's own words
+  struct stat status {};  // of `real`
+  bool natural = true;    // of something that exists: the kernel would have found the same by the program's own words
   bool aside = false;
   int error = 0;  // why there is nothing: ENOENT, ENOTDIR, ELOOP, EACCES, …
   bool parent_exists = false;
   bool as_folder = false;  // the words end in a slash
+  int links = 0;           // that the walk went through
+  std::string
+      descriptor;  // the last of them, where it is the kernel's own and stands for something open: /proc/1234/fd/1
   bool exists() const { return !real.empty(); }
   bool is_folder() const { return exists() && S_ISDIR(status.st_mode); }
   bool is_file() const { return exists() && S_ISREG(status.st_mode); }
@@ -66,7 +74,11 @@ class FileLayer {
   int make_own(Place& place, bool content);
   // What does not exist yet and the kernel is about to make: real is where.
   int make_room(Place& place);
-  int make_listable(Place& place);
+  // `in_part`: only what lies aside is there for the kernel to list; below() tells the others.
+  int make_listable(Place& place, bool in_part = false);
+  bool is_large(const Place& folder) const;  // so many names that stand-ins for them would take a while
+  bool is_listed_in_part(const std::string& folder) const;
+  std::vector<Listed> below(const std::string& folder) const;
 
   int make_folder(Place place, mode_t mode);
   int make_link(Place place, const std::string& target);
@@ -87,6 +99,15 @@ class FileLayer {
   const std::string& root() const { return root_; }
 
   std::vector<Change> changes() const;
+  // Which file a copy was made of: from now on, for copies made from now on.
+  struct Identity {
+    dev_t device = 0;
+    ino_t number = 0;
+    auto operator<=>(const Identity&) const = default;
+  };
+  void remember_identities() { remembers_ = true; }
+  std::optional<Identity> original_of(const Identity& copy) const;
+
   bool ran_out_of_space() const { return ran_out_of_space_; }
   // The kernel's own settings, which are not kept aside.
   void note_written_for_real(const std::string& path) { written_for_real_.insert(path); }
@@ -104,6 +125,7 @@ class FileLayer {
     std::string below;  // the real folder under it; empty: none
     std::map<std::string, Name, std::less<>> names;
     bool listed = false;
+    bool in_part = false;
   };
   struct Step {
     Folder* folder = nullptr;  // null: nothing changed there
@@ -118,13 +140,22 @@ class FileLayer {
   int parent_for_change(const std::string& path, Folder*& folder, std::string& name);
   void drop_stand_in(Folder& folder, const std::string& path, const std::string& name);
   void hide(Folder& folder, const std::string& path, const std::string& name);
-  bool is_empty(const Place& folder);
+  bool is_empty(const Place& folder) const;
+  bool shows(const Folder& folder, const std::string& path, std::string_view name) const;
   bool lies_below(const Folder& folder, const std::string& name) const;
   void stand_in_for(Folder& folder, const std::string& path, const std::string& name, const std::string& real);
+  void stand_in_for(Folder& folder, const std::string& path, const std::string& name, mode_t kind);
   void collect(const Folder& folder, const std::string& path, std::vector<Change>& changes) const;
+
+  void remember(const Place& original, const std::string& aside);
+  int make_stand_in(const std::string& aside);
 
   std::string root_, own_;
   Folder top_;
+  bool remembers_ = false;
+  std::map<Identity, std::pair<Identity, Descriptor>>
+      originals_;            // by the copy's, whose number is not given away while it is open
+  Descriptor stand_in_{-1};  // a file that stands for others: its further names cost less than further files
   bool ran_out_of_space_ = false;
   std::set<std::string> written_for_real_;
 };

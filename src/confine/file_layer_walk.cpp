@@ -94,7 +94,6 @@ Place FileLayer::find(std::string_view start, std::string_view words, bool follo
   follow = follow || place.as_folder;
 
   bool natural_links = true;
-  int links = 0;
   Step in = step_to(at);
   place.path = at;
   place.parent_exists = true;
@@ -136,7 +135,8 @@ Place FileLayer::find(std::string_view start, std::string_view words, bool follo
     }
     if (S_ISLNK(place.status.st_mode) && (!last || follow)) {
       const std::string target = read_link(place.real);
-      if (++links > kMostLinks) {
+      if (last && is_kernels(path) && at.ends_with("/fd")) place.descriptor = place.real;
+      if (++place.links > kMostLinks) {
         place.real.clear();
         place.error = ELOOP;
         place.parent_exists = false;

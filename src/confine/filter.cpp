@@ -4,8 +4,10 @@
 #include <linux/audit.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -81,9 +83,35 @@ void look_at_ioctl(Program& program) {
   program.answer(SECCOMP_RET_ALLOW);
 }
 
+// Only what may reach another process, or take this one out of sight.
+void look_at_processes(Program& program) {
+  for (const long number : kCallsOnProcesses) {
+    program.where_equal(static_cast<std::uint32_t>(number), [&] {
+      program.load(low_half(0));
+      program.answer_if_equal(0, SECCOMP_RET_ALLOW);
+      program.answer(kLook);
+    });
+  }
+  program.where_equal(SYS_ptrace, [&] {
+    program.load(low_half(0));
+    for (const std::uint32_t attaches : {PTRACE_ATTACH, PTRACE_SEIZE}) program.answer_if_equal(attaches, kLook);
+    program.answer(SECCOMP_RET_ALLOW);
+  });
+  program.where_equal(SYS_prctl, [&] {
+    program.load(low_half(0));
+    for (const std::uint32_t dumpable : {PR_SET_DUMPABLE, PR_GET_DUMPABLE}) program.answer_if_equal(dumpable, kLook);
+    program.answer(SECCOMP_RET_ALLOW);
+  });
+  program.where_equal(SYS_clone, [&] {
+    program.load(low_half(0));
+    program.answer_if_any_bit(CLONE_UNTRACED, kLook);
+    program.answer(SECCOMP_RET_ALLOW);
+  });
+}
+
 }  // namespace
 
-std::vector<sock_filter> confining_filter(bool watch_standard_input) {
+std::vector<sock_filter> confining_filter(Watched watched) {
   Program program;
   program.load(at_abi);
   program.where_equal(AUDIT_ARCH_X86_64, [&] { program.load(at_number); });
@@ -93,11 +121,20 @@ std::vector<sock_filter> confining_filter(bool watch_standard_input) {
   // whatever it is, nobody looked at it: libraries have another way
   program.answer_if_greater(kLastKnownCall, refused(ENOSYS));
   for (const int number : {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_mq_open, SYS_mq_unlink,
-                           SYS_shmget, SYS_msgget, SYS_semget, SYS_uselib})
+                           SYS_shmget, SYS_shmat, SYS_shmctl, SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl,
+                           SYS_semget, SYS_semop, SYS_semtimedop, SYS_semctl, SYS_uselib})
     program.answer_if_equal(static_cast<std::uint32_t>(number), refused(ENOSYS));
-  for (const int number : {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_move_mount, SYS_open_tree,
-                           SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_mount_setattr, SYS_open_by_handle_at,
-                           SYS_swapon, SYS_swapoff, SYS_acct, SYS_quotactl, SYS_quotactl_fd, SYS_bpf}) {
+  for (const int number : {SYS_mount,        SYS_umount2,         SYS_pivot_root,
+                           SYS_chroot,       SYS_move_mount,      SYS_open_tree,
+                           SYS_fsopen,       SYS_fsconfig,        SYS_fsmount,
+                           SYS_fspick,       SYS_mount_setattr,   SYS_open_by_handle_at,
+                           SYS_swapon,       SYS_swapoff,         SYS_acct,
+                           SYS_quotactl,     SYS_quotactl_fd,     SYS_bpf,
+                           SYS_setns,        SYS_settimeofday,    SYS_clock_settime,
+                           SYS_sethostname,  SYS_setdomainname,   SYS_reboot,
+                           SYS_kexec_load,   SYS_kexec_file_load, SYS_init_module,
+                           SYS_finit_module, SYS_delete_module,   SYS_iopl,
+                           SYS_ioperm,       SYS_vhangup}) {
     program.answer_if_equal(static_cast<std::uint32_t>(number), refused(EPERM));
   }
   program.where_equal(SYS_ioctl, [&] { look_at_ioctl(program); });
@@ -109,7 +146,9 @@ std::vector<sock_filter> confining_filter(bool watch_standard_input) {
     });
     program.answer(kLook);
   });
-  if (watch_standard_input) {
+  look_at_processes(program);
+  if (watched == Watched::kFilesAndIdentity) program.answer_if_equal(SYS_fstat, kLook);
+  if (watched == Watched::kFilesAndInput) {
     std::vector<long> at_input(kReadingCalls.begin(), kReadingCalls.end());
     at_input.insert(at_input.end(), kDuplicatingCalls.begin(), kDuplicatingCalls.end());
     for (const long number : at_input) {
@@ -137,6 +176,14 @@ std::vector<sock_filter> reads_filter() {
   Program program;
   program.load(at_number);
   for (const long number : kReadingCalls) program.answer_if_equal(static_cast<std::uint32_t>(number), kLook);
+  program.answer(SECCOMP_RET_ALLOW);
+  return program.take();
+}
+
+std::vector<sock_filter> lists_filter() {
+  Program program;
+  program.load(at_number);
+  for (const std::uint32_t number : {SYS_getdents, SYS_getdents64}) program.answer_if_equal(number, kLook);
   program.answer(SECCOMP_RET_ALLOW);
   return program.take();
 }

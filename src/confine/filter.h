@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include <array>
+#include <cstdint>
 #include <vector>
 
 namespace faultline::confine {
@@ -16,9 +17,21 @@ inline constexpr std::array<long, 9> kReadingCalls = {SYS_read,     SYS_readv,  
                                                       SYS_recvmmsg, SYS_splice, SYS_tee,     SYS_sendfile};
 inline constexpr std::array<long, 3> kDuplicatingCalls = {SYS_dup, SYS_dup2, SYS_dup3};  // and fcntl
 
-std::vector<sock_filter> confining_filter(bool watch_standard_input);
+// Calls that change a process, by their first argument; 0 is the caller's own.
+inline constexpr std::array<long, 7> kCallsOnProcesses = {
+    SYS_prlimit64,     SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam,
+    SYS_sched_setattr, SYS_migrate_pages,     SYS_move_pages};
+
+enum class Watched : std::uint8_t {
+  kFiles,
+  kFilesAndInput,
+  kFilesAndIdentity,  // and which file a descriptor stands for: of a process that had files open before
+};
+std::vector<sock_filter> confining_filter(Watched watched);
 // To be added to it where standard input has other descriptors too: every read stops.
 std::vector<sock_filter> reads_filter();
+// To be added to it where a large folder is listed.
+std::vector<sock_filter> lists_filter();
 
 // In the process that is to be confined: after this its calls stop, so somebody must be tracing it. 0, or an errno. Async-signal-safe.
 int confine_this_process(const std::vector<sock_filter>& filter);

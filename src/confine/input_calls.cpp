@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <climits>
 
-#include "confine/filter.h"
 #include "confine/paths.h"
 
 namespace faultline::confine {
@@ -28,13 +27,14 @@ bool opens_unseen_input(const Asked& call, const Place& place) {
          (FileLayer::is_kernels(place.path) && read_link(place.real) == call.confinement.input);
 }
 
-Decision see_all_reads() {
-  const std::vector<sock_filter> filter = reads_filter();
+Decision see_all_reads() { return with_filter(reads_filter(), Pending::Kind::kSeesReads); }
+
+Decision with_filter(const std::vector<sock_filter>& filter, Pending::Kind look) {
   const sock_fprog program{static_cast<unsigned short>(filter.size()), nullptr};
   Decision decision;
   decision.kind = Decision::Kind::kRewrite;
   decision.as_call = SYS_seccomp;
-  decision.look = Pending::Kind::kSeesReads;
+  decision.look = look;
   decision.numbers = {{0, SECCOMP_SET_MODE_FILTER}, {1, SECCOMP_FILTER_FLAG_TSYNC}};
   decision.bytes.emplace_back(Decision::kNoArgument, std::string(reinterpret_cast<const char*>(filter.data()),
                                                                  filter.size() * sizeof(sock_filter)));

@@ -6,8 +6,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "confine/asked.h"
+#include "confine/filter.h"
 
 namespace faultline::confine {
 
@@ -17,6 +19,8 @@ Decision input_copied_call(const Asked& call);
 // An open of this is another descriptor for standard input, and the reads are not seen yet.
 bool opens_unseen_input(const Asked& call, const Place& place);
 Decision see_all_reads();
+// A filter of its own more, for the program to add to what it has: `look` tells when it has.
+Decision with_filter(const std::vector<sock_filter>& filter, Pending::Kind look);
 
 // Of a call that has returned: what it read; nothing where that cannot be told.
 std::optional<std::string> bytes_read(pid_t thread, const Registers& registers);

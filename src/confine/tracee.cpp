@@ -31,6 +31,18 @@ bool through_proc(pid_t thread, std::uint64_t address, void* bytes, std::size_t 
          static_cast<ssize_t>(size);
 }
 
+template <class Number>
+std::optional<Number> number_in(const std::string& path, const char* form) {
+  std::FILE* file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return std::nullopt;
+  Number number{};
+  bool found = false;
+  char line[256];
+  while (!found && std::fgets(line, sizeof line, file) != nullptr) found = std::sscanf(line, form, &number) == 1;
+  std::fclose(file);
+  return found ? std::optional(number) : std::nullopt;
+}
+
 }  // namespace
 
 std::uint64_t argument(const Registers& registers, int index) {
@@ -78,19 +90,26 @@ std::optional<std::string> read_path(pid_t thread, std::uint64_t address) {
   return std::nullopt;
 }
 
+bool is_hidden(pid_t thread) {
+  char target[PATH_MAX];
+  return ::readlink(("/proc/" + std::to_string(thread) + "/cwd").c_str(), target, sizeof target) < 0 &&
+         (errno == EACCES || errno == EPERM);
+}
+
 std::string proc_link(pid_t thread, const std::string& name) {
   return read_link("/proc/" + std::to_string(thread) + "/" + name);
 }
 
+std::optional<long long> descriptor_number(pid_t thread, int descriptor, const char* form) {
+  return number_in<long long>("/proc/" + std::to_string(thread) + "/fdinfo/" + std::to_string(descriptor), form);
+}
+
 unsigned status_number(pid_t thread, const char* format, unsigned otherwise) {
-  unsigned number = otherwise;
-  if (std::FILE* file = std::fopen(("/proc/" + std::to_string(thread) + "/status").c_str(), "re")) {
-    char line[256];
-    while (std::fgets(line, sizeof line, file) != nullptr && std::sscanf(line, format, &number) != 1) {
-    }
-    std::fclose(file);
-  }
-  return number;
+  return number_in<unsigned>("/proc/" + std::to_string(thread) + "/status", format).value_or(otherwise);
+}
+
+pid_t process_of(pid_t thread) {
+  return static_cast<pid_t>(status_number(thread, "Tgid: %u", static_cast<unsigned>(thread)));
 }
 
 }  // namespace faultline::confine

@@ -2,10 +2,13 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,10 +42,6 @@ bool shares_memory(pid_t one, pid_t other, bool unless_told) {
   return answer < 0 ? unless_told : answer == 0;
 }
 
-pid_t process_of(pid_t thread) {
-  return static_cast<pid_t>(status_number(thread, "Tgid: %u", static_cast<unsigned>(thread)));
-}
-
 // The kernel writes a core file itself, past every watch: a signal that may end the process in one comes with the limit at nothing.
 void forbid_core_file(pid_t thread, int signal) {
   switch (signal) {
@@ -71,9 +70,11 @@ long watch_options() {
          PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
 }
 
-Watch::Watch(std::string root, std::string own_folder, bool offline, std::optional<int> kept_input)
+Watch::Watch(std::string root, std::string own_folder, bool offline, std::optional<int> kept_input,
+             const GivenFiles& given)
     : files_(std::move(root), std::move(own_folder)),
       network_(offline),
+      given_(given),
       kept_input_(kept_input.value_or(-1)),
       keeps_input_(kept_input.has_value()) {}
 
@@ -93,8 +94,17 @@ Tracee& Watch::tracee(pid_t thread) {
   if (fresh) {
     at->second.thread = thread;
     at->second.process = process_of(thread);
+    processes_.add(at->second.process);
   }
   return at->second;
+}
+
+void Watch::forget(pid_t thread) {
+  const auto known = tracees_.find(thread);
+  if (known == tracees_.end()) return;
+  give_back_room(known->second);
+  processes_.remove(known->second.process);
+  tracees_.erase(known);
 }
 
 int Watch::run(pid_t main) {
@@ -120,8 +130,7 @@ int Watch::run(pid_t main) {
       stopped(thread, status);
       continue;
     }
-    give_back_room(tracees_[thread]);
-    tracees_.erase(thread);
+    forget(thread);
     if (thread == main) {
       main_status = status;
       main_ended = true;
@@ -141,7 +150,7 @@ void Watch::end_those_left() {
     if (WIFSTOPPED(status))
       go_on(thread, PTRACE_CONT, SIGKILL);
     else
-      tracees_.erase(thread);
+      forget(thread);
   }
 }
 
@@ -173,6 +182,8 @@ void Watch::has_child(Tracee& parent, int event) {
   const std::shared_ptr<Room> room = parent.room;
   Tracee& fresh = tracee(static_cast<pid_t>(child));
   fresh.sees_reads = parent.sees_reads;
+  fresh.lists = parent.lists;
+  fresh.was_live = parent.was_live;
   fresh.room =
       shares_memory(parent.thread, fresh.thread, event != PTRACE_EVENT_FORK) ? room : std::make_shared<Room>(*room);
 }
@@ -180,9 +191,11 @@ void Watch::has_child(Tracee& parent, int event) {
 void Watch::has_new_image(Tracee& tracee) {
   unsigned long former = 0;
   if (::ptrace(PTRACE_GETEVENTMSG, tracee.thread, nullptr, &former) == 0 && static_cast<pid_t>(former) != tracee.thread)
-    tracees_.erase(static_cast<pid_t>(former));
+    forget(static_cast<pid_t>(former));
   give_back_room(tracee);
   tracee.room = std::make_shared<Room>();
+  tracee.room->may_be_hidden = true;
+  tracee.was_live = false;
 }
 
 // Lent for a call that did not return: others may share the memory.
@@ -194,8 +207,10 @@ void Watch::give_back_room(Tracee& tracee) {
 void Watch::call_begins(Tracee& tracee) {
   const std::optional<Registers> registers = read_registers(tracee.thread);
   if (!registers) return go_on(tracee.thread, PTRACE_CONT);
+  if (std::exchange(tracee.room->may_be_hidden, false) && is_hidden(tracee.thread))
+    return make_visible(tracee, *registers);
   if (registers->orig_rax == SYS_chdir && takes_on(tracee, *registers)) return;
-  Confinement confinement{files_, network_, input_link_};
+  Confinement confinement{files_, network_, processes_, given_, listings_, input_link_};
   carry_out(tracee, *registers, decide(confinement, tracee, *registers));
 }
 
@@ -208,8 +223,12 @@ bool Watch::takes_on(Tracee& tracee, const Registers& registers) {
   if (door == std::string::npos || !files_.is_own(*words)) return false;
   const pid_t process = std::atoi(words->c_str() + door + kDoor.size());
   const int problem = process <= 0 ? ESRCH : ::ptrace(PTRACE_SEIZE, process, nullptr, watch_options()) == 0 ? 0 : errno;
-  if (problem == 0) this->tracee(process);
-  carry_out(tracees_[static_cast<pid_t>(tracee.thread)], registers, Decision::answer(-problem));
+  const pid_t asks = tracee.thread;
+  if (problem == 0) {
+    this->tracee(process).was_live = true;
+    files_.remember_identities();
+  }
+  carry_out(this->tracee(asks), registers, Decision::answer(-problem));
   return true;
 }
 
@@ -228,8 +247,9 @@ void Watch::carry_out(Tracee& tracee, const Registers& registers, const Decision
     go_on(tracee.thread, PTRACE_CONT);
   };
   if (decision.kind == Decision::Kind::kAnswer) return answer(decision.result);
-  if (tracee.room->free.empty()) return make_room(tracee, registers);
-  const std::uint64_t room = tracee.room->free.back();
+  const bool needs_room = !decision.bytes.empty();
+  if (needs_room && tracee.room->free.empty()) return make_room(tracee, registers);
+  const std::uint64_t room = needs_room ? tracee.room->free.back() : 0;
   std::uint64_t at = room;
   std::vector<std::uint64_t> pieces;
   for (auto [index, bytes] : decision.bytes) {
@@ -249,10 +269,21 @@ void Watch::carry_out(Tracee& tracee, const Registers& registers, const Decision
   }
   for (const auto& [index, value] : decision.numbers) set_argument(changed, index, value);
   if (decision.as_call >= 0) changed.orig_rax = static_cast<unsigned long long>(decision.as_call);
-  tracee.room->free.pop_back();
+  if (needs_room) tracee.room->free.pop_back();
   tracee.pending = {decision.look == Pending::Kind::kNone ? Pending::Kind::kRewritten : decision.look, registers, room};
   write_registers(tracee.thread, changed);
   go_on(tracee.thread, PTRACE_SYSCALL);
+}
+
+// The program itself is made to say that it may be looked at; it goes on believing what it did.
+void Watch::make_visible(Tracee& tracee, const Registers& registers) {
+  if (!tracee.room->dumpable) tracee.room->dumpable = 0;
+  Decision decision;
+  decision.kind = Decision::Kind::kRewrite;
+  decision.as_call = SYS_prctl;
+  decision.numbers = {{0, PR_SET_DUMPABLE}, {1, 1}};
+  decision.look = Pending::Kind::kMadeVisible;
+  carry_out(tracee, registers, decision);
 }
 
 // The program itself is made to ask for memory, and then to begin its call again.
@@ -284,7 +315,7 @@ void Watch::call_ends(Tracee& tracee) {
     }
     write_registers(tracee.thread, again);
   } else if (now && (pending.kind == Pending::Kind::kRewritten || pending.kind == Pending::Kind::kOneMessage)) {
-    tracee.room->free.push_back(pending.room);
+    if (pending.room != 0) tracee.room->free.push_back(pending.room);
     Registers restored = pending.before;  // a call keeps its arguments' registers
     restored.rax = now->rax;
     // sendmmsg counts messages, and tells of each how much of it was sent
@@ -299,6 +330,21 @@ void Watch::call_ends(Tracee& tracee) {
     tracee.sees_reads = true;
     input_was_cut_ = input_was_cut_ || now->rax != 0;
     return begin_again(tracee, pending.before);
+  } else if (now && pending.kind == Pending::Kind::kSeesLists) {
+    tracee.room->free.push_back(pending.room);
+    tracee.lists = now->rax == 0 ? Tracee::Lists::kSeen : Tracee::Lists::kCannotBeSeen;
+    return begin_again(tracee, pending.before);
+  } else if (now && pending.kind == Pending::Kind::kListing) {
+    tracee.pending.before = *now;
+    list_more(tracee);
+  } else if (now && pending.kind == Pending::Kind::kMadeVisible) {
+    return begin_again(tracee, pending.before);
+  } else if (now && pending.kind == Pending::Kind::kIdentity) {
+    if (pending.room != 0) tracee.room->free.push_back(pending.room);
+    tracee.pending.before = pending.before;
+    tracee.pending.before.rax = now->rax;
+    if (pending.room != 0) write_registers(tracee.thread, tracee.pending.before);
+    fix_identity(tracee);
   } else if (now && pending.kind == Pending::Kind::kWorkingFolder) {
     tracee.pending.before = *now;
     fix_working_folder(tracee);
@@ -329,6 +375,44 @@ void Watch::fix_working_folder(Tracee& tracee) {
   const std::string known = files_.known_as(*real);
   if (known == *real || !write_memory(tracee.thread, argument(registers, 0), known.c_str(), known.size() + 1)) return;
   registers.rax = known.size() + 1;
+  write_registers(tracee.thread, registers);
+}
+
+// A file that it knew before is still the same to it, though a copy is shown.
+void Watch::fix_identity(Tracee& tracee) {
+  const Registers& registers = tracee.pending.before;
+  if (static_cast<long>(registers.rax) != 0) return;
+  const auto number = static_cast<int>(registers.orig_rax);
+  const std::uint64_t at = argument(registers, number == SYS_statx ? 4 : number == SYS_newfstatat ? 2 : 1);
+  if (number == SYS_statx) {
+    struct statx told {};
+    if (!read_memory(tracee.thread, at, &told, sizeof told)) return;
+    const auto original = files_.original_of({makedev(told.stx_dev_major, told.stx_dev_minor), told.stx_ino});
+    if (!original) return;
+    told.stx_ino = original->number;
+    told.stx_dev_major = major(original->device);
+    told.stx_dev_minor = minor(original->device);
+    write_memory(tracee.thread, at, &told, sizeof told);
+    return;
+  }
+  struct stat told {};
+  if (!read_memory(tracee.thread, at, &told, sizeof told)) return;
+  const auto original = files_.original_of({told.st_dev, told.st_ino});
+  if (!original) return;
+  told.st_dev = original->device;
+  told.st_ino = original->number;
+  write_memory(tracee.thread, at, &told, sizeof told);
+}
+
+// The kernel has come to the end of what lies aside: those below it follow.
+void Watch::list_more(Tracee& tracee) {
+  Registers& registers = tracee.pending.before;
+  if (registers.rax != 0) return;
+  const Listings::Descriptor descriptor{tracee.process, static_cast<int>(argument(registers, 0))};
+  bool too_small = false;
+  const std::string bytes = listings_.more(descriptor, argument(registers, 2), too_small);
+  if (!bytes.empty() && !write_memory(tracee.thread, argument(registers, 1), bytes.data(), bytes.size())) return;
+  registers.rax = too_small ? static_cast<unsigned long long>(-EINVAL) : bytes.size();
   write_registers(tracee.thread, registers);
 }
 

@@ -15,10 +15,10 @@ namespace faultline::confine {
 
 class Watch {
  public:
-  Watch(
-      std::string root, std::string own_folder, bool offline,
-      std::optional<int>
-          kept_input);  // kept_input: where to write what is read from standard input, or -1; none: it is not to be kept
+  Watch(std::string root, std::string own_folder, bool offline,
+        std::optional<int>
+            kept_input,            // where to write what is read from standard input, or -1; none: it is not to be kept
+        const GivenFiles& given);  // outlives the watch
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
@@ -29,6 +29,7 @@ class Watch {
 
   const FileLayer& files() const { return files_; }
   const Network& network() const { return network_; }
+  const Processes& processes() const { return processes_; }
   bool input_was_cut() const { return input_was_cut_; }  // it was more than is kept, or could not be
 
  private:
@@ -37,6 +38,7 @@ class Watch {
   void call_ends(Tracee& tracee);
   void carry_out(Tracee& tracee, const Registers& registers, const Decision& decision);
   void make_room(Tracee& tracee, const Registers& registers);
+  void make_visible(Tracee& tracee, const Registers& registers);
   void has_child(Tracee& parent, int event);
   void has_new_image(Tracee& tracee);
   void begin_again(Tracee& tracee, Registers registers);
@@ -45,10 +47,16 @@ class Watch {
   bool takes_on(Tracee& tracee, const Registers& registers);
   void end_those_left();
   void give_back_room(Tracee& tracee);
+  void fix_identity(Tracee& tracee);
+  void list_more(Tracee& tracee);
   Tracee& tracee(pid_t thread);
+  void forget(pid_t thread);
 
   FileLayer files_;
   Network network_;
+  Processes processes_;
+  Listings listings_;
+  const GivenFiles& given_;
   std::unordered_map<pid_t, Tracee> tracees_;
   int kept_input_;
   bool keeps_input_;

@@ -161,6 +161,9 @@ struct PlanEffects {
   bool input_was_cut = false;         // what it read from standard input could not be kept whole for another run
   // files that were changed all the same: open before the program began, or the kernel's own
   std::vector<std::string> done_for_real;
+  // signals to processes that are not the program's, which were not sent: "SIGTERM to 1234 (tensorboard)"
+  std::vector<std::string> unsent_signals;
+  std::uint64_t unsent_count = 0;
 };
 
 // How much the program may need, as somebody asked (--budget), and what it was compared with.

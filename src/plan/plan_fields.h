@@ -122,6 +122,8 @@ void fields(auto& archive, PlanEffects& effects) {
   archive("ran_out_of_space", effects.ran_out_of_space);
   archive("input_was_cut", effects.input_was_cut);
   archive("done_for_real", effects.done_for_real);
+  archive("unsent_signals", effects.unsent_signals);
+  archive("unsent_count", effects.unsent_count);
 }
 
 void fields(auto& archive, PlanBudget& budget) {

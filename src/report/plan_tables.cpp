@@ -66,6 +66,11 @@ void print_effects(Page& page, const PlanEffects& effects) {
     page.row("disk", "a file was too large to be copied for the dry run: the program was told that the disk is full");
   if (effects.input_was_cut)
     page.row("input", "not all that the program read from standard input could be kept, so it was not run again");
+  if (effects.unsent_count != 0) {
+    page.row("signals", counted_names(page, effects.unsent_count, effects.unsent_signals, "would have been sent") +
+                            (effects.unsent_count == 1 ? ": not the program's own process, so it was not"
+                                                       : ": not the program's own processes, so they were not"));
+  }
   if (effects.connections != 0) {
     page.row("network", fmt::format("{} to other machines {} ({})",
                                     counted_names(page, effects.connections, {},

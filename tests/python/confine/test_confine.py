@@ -3,7 +3,6 @@
 No GPU and no PyTorch: `faultline keep-aside`, which `plan` runs its program with, is tried alone. What the kernel itself answers is the measure.
 """
 
-import json
 import os
 import resource
 import signal
@@ -15,75 +14,9 @@ import time
 from pathlib import Path
 
 import pytest
+from keeping import Confined, everything, make_home
 
 HERE = Path(__file__).resolve().parent
-
-
-class Confined:
-    def __init__(self, binary, own):
-        self._binary, self._own = binary, own
-        own.mkdir()
-
-    def command(self, *arguments, options=()):
-        return [
-            self._binary,
-            "keep-aside",
-            "--aside",
-            str(self._own / "aside"),
-            "--own-folder",
-            str(self._own),
-            "--effects",
-            str(self._own / "effects.json"),
-            *options,
-            "--",
-            *map(str, arguments),
-        ]
-
-    def run(self, cwd, *arguments, options=(), **more):
-        return subprocess.run(
-            self.command(*arguments, options=options),
-            cwd=cwd,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            **{"stdin": subprocess.DEVNULL, **more},
-        )
-
-    def python(self, cwd, program, *arguments, **more):
-        return self.run(cwd, sys.executable, "-c", textwrap.dedent(program), *arguments, **more)
-
-    def effects(self):
-        return json.loads((self._own / "effects.json").read_text())
-
-
-@pytest.fixture
-def confined(binary, tmp_path):
-    return Confined(binary, tmp_path / "own")
-
-
-def everything(folder):
-    """Names, kinds, modes, times and content of all that is below."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        status = path.lstat()
-        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
-        found[str(path.relative_to(folder))] = (status.st_mode, status.st_mtime_ns, status.st_nlink, content)
-    return found
-
-
-@pytest.fixture
-def home(tmp_path):
-    return make_home(tmp_path / "home")
-
-
-def make_home(folder):
-    (folder / "e" / "h").mkdir(parents=True)
-    for name, text in (("a", "one\n"), ("b", "bbb\n"), ("e/f", "f\n"), ("e/h/i", "i\n")):
-        (folder / name).write_text(text)
-    for name, target in (("link", "a"), ("dangling", "nowhere"), ("to_folder", "e")):
-        (folder / name).symlink_to(target)
-    (folder / "b").chmod(0o640)
-    return folder
 
 
 @pytest.mark.parametrize("seed", range(1, 13))
