@@ -40,6 +40,7 @@ EVERY_NTH = {
     "plan/test_pytest_plugin.py::test_what_comes_of": 8,
     "plan/test_releases.py": 6,
     "plan/test_remedies.py": 3,
+    "plan/test_tensorflow_sizes.py": 5,
     "run/test_recorder.py": 4,
     "run/test_shim_torch.py": 2,
     "test_hostile.py": 4,

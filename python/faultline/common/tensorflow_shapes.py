@@ -16,6 +16,8 @@ IN_PLACE = frozenset(
     "AddV2 Add Sub Mul RealDiv Div Maximum Minimum Neg Exp Log Log1p Sqrt Rsqrt Square Abs Tanh Sigmoid Relu Relu6 Elu Selu LeakyRelu Gelu Softplus Erf Sign Pow BiasAdd AddN "
     "ReluGrad TanhGrad SigmoidGrad Relu6Grad EluGrad SoftplusGrad LeakyReluGrad RsqrtGrad SqrtGrad SquaredDifference Select SelectV2 ClipByValue DivNoNan Softmax LogSoftmax".split()
 )
+# The results are numbers of shapes, which are known where the tensors' own numbers are not.
+OF_SHAPES = frozenset("Shape ShapeN Size Rank".split())
 _ON_HOST = frozenset("int32 string resource variant".split())
 
 
@@ -61,39 +63,68 @@ def results_of(name: str, inputs, attributes, count: int):
 
 def _infer(name: str, inputs, values, attributes):
     from tensorflow.core.framework import node_def_pb2
-    from tensorflow.python.framework import constant_op, dtypes, op_def_registry, ops
-    from tensorflow.python.ops import array_ops
+    from tensorflow.python.framework import dtypes, op_def_registry
 
     definition = op_def_registry.get(name)
     if definition is None or any(t.dtype in (dtypes.resource, dtypes.variant) for t in inputs):
         return None
     try:
-        with ops.Graph().as_default() as graph:
-            fed = [
-                array_ops.placeholder(t.dtype, t.shape) if v is None else constant_op.constant(v, t.dtype, dims(t))
-                for t, v in zip(inputs, values)
-            ]
-            node = node_def_pb2.NodeDef(op=name, name="asked")
-            given = dict(zip(attributes[::2], attributes[1::2]))
-            for attribute in definition.attr:
-                if attribute.name in given:
-                    _set(node.attr[attribute.name], attribute.type, given[attribute.name])
-                elif attribute.HasField("default_value"):
-                    node.attr[attribute.name].CopyFrom(attribute.default_value)
-            at, grouped = 0, []
-            for argument in definition.input_arg:
-                if argument.number_attr:
-                    length = given[argument.number_attr]
-                elif argument.type_list_attr:
-                    length = len(given[argument.type_list_attr])
-                else:
-                    length = None
-                grouped.extend(fed[at : at + (length or 1)])
-                at += 1 if length is None else length
-            made = ops.Operation.from_node_def(node, graph, inputs=grouped)
-            return [(dims(out) if out.shape.is_fully_defined() else None, out.dtype) for out in made.outputs]
+        node = node_def_pb2.NodeDef(op=name, name="asked")
+        given = dict(zip(attributes[::2], attributes[1::2]))
+        for attribute in definition.attr:
+            if attribute.name in given:
+                _set(node.attr[attribute.name], attribute.type, given[attribute.name])
+            elif attribute.HasField("default_value"):
+                node.attr[attribute.name].CopyFrom(attribute.default_value)
+        return [
+            (shape if is_known(shape) else None, dtype)
+            for shape, dtype, _ in of_node(
+                definition, node, [(t.dtype, dims(t), v) for t, v in zip(inputs, values)], False
+            )
+        ]
     except Exception:  # whatever does not hold is for the operation itself to say
         return None
+
+
+def is_known(shape) -> bool:
+    return shape is not None and None not in shape
+
+
+def of_node(definition, node, given, with_values: bool) -> list[tuple]:
+    """(shape, type, numbers) of each result of an operation by TensorFlow's own inference. `given` are its arguments: type, shape (None for what is not known), numbers or None. Numbers are told
+    where all of the arguments' are known and few. Raises what TensorFlow raises."""
+    import numpy as np
+    from tensorflow.python.client import pywrap_tf_session
+    from tensorflow.python.framework import constant_op, ops
+    from tensorflow.python.ops import array_ops
+
+    with ops.Graph().as_default() as graph:
+        fed = [
+            array_ops.placeholder(dtype, shape)
+            if numbers is None
+            else constant_op.constant(np.reshape(numbers, shape), dtype, shape)
+            for dtype, shape, numbers in given
+        ]
+        at, grouped = 0, []
+        for argument in definition.input_arg:
+            length = None
+            if argument.number_attr:
+                length = node.attr[argument.number_attr].i
+            elif argument.type_list_attr:
+                length = len(node.attr[argument.type_list_attr].list.type)
+            grouped.extend(fed[at : at + (1 if length is None else length)])
+            at += 1 if length is None else length
+        made = ops.Operation.from_node_def(node, graph, inputs=grouped)
+        computed = with_values and not definition.is_stateful and all(numbers is not None for _, _, numbers in given)
+        told = []
+        for out in made.outputs:
+            shape = tuple(out.shape.as_list()) if out.shape.rank is not None else None
+            numbers = None
+            if computed and is_plain(out.dtype) and (not is_known(shape) or math.prod(shape) <= _MOST_VALUES):
+                numbers = pywrap_tf_session.TF_TryEvaluateConstant_wrapper(graph._c_graph, out._as_tf_output())
+                shape = shape if numbers is None else np.shape(numbers)
+            told.append((shape, out.dtype, numbers))
+        return told
 
 
 def _set(value, kind: str, given) -> None:

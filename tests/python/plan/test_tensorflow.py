@@ -313,7 +313,7 @@ def test_what_a_graph_makes_is_named_by_its_layer(plan):
 
 
 def test_what_goes_wrong_inside_is_no_error_of_the_programs_and_no_verdict(plan):
-    broken = "from faultline.plan.for_tensorflow import graphs\ngraphs.Walk.run = lambda *_: 1 / 0\n"
+    broken = "from faultline.plan.for_tensorflow import walk\nwalk.Walk.run = lambda *_: 1 / 0\n"
     ran = plan(broken + "f = tf.function(lambda x: x + 1)\nprint(float(f(tf.constant(1.0))))\n")
     assert ran.out.split() == ["2.0"] and "ZeroDivisionError" in ran.summary["unplanned"]["text"]
 

@@ -2,10 +2,14 @@
 
 The program runs with the TensorFlow that its interpreter has, on the CPU. Each eager operation is seen before it runs, with its arguments:
 
-    eager.py     operations, constants and variables: what their results take is taken from the pool; only what is small is computed
-    shapes.py    what shape a result would have, by TensorFlow's own inference
-    graphs.py    tf.function and sessions: the operations of a graph, one after the other, each result held until its last use
-    devices.py   what the planned GPU would answer, and what the program sets for its pool
+    eager.py        operations, constants and variables: what their results take is taken from the pool; only what is small is computed
+    host_arrays.py  large NumPy arrays
+    graphs.py       calls of traced functions, sessions.py: runs of sessions
+    graph_facts.py  what is known of a graph's tensors in a run: shapes, and numbers that shapes are made of
+    walk.py         the operations of a graph, one after the other, each result held until its last use;
+                    calls.py functions, branches, loops; tensor_lists.py what loops keep; pipelines.py tf.data; recurrent.py cuDNN
+    left_out.py     what a graph that is not computed would have changed
+    tensorflow_devices.py  what the planned GPU would answer, and what the program sets for its pool
 
 Eager operations take what they take on a GPU. Inside a graph it is an estimate: TensorFlow rewrites graphs and runs operations beside each other, and libraries take scratch memory.
 """

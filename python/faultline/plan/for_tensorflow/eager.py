@@ -13,9 +13,11 @@ from ...common.holdings import Holding, zeros
 from ...common.shared_memory import SharedMemory
 from .. import dry_run_session
 from ..device import OutOfMemory
+from . import host_arrays
 
 _SMALL_BYTES = 8 << 20  # of results that are computed
 _PAGE = 4096
+_OF_A_PART = ("StridedSlice", "Slice", "GatherV2", "GatherNd")  # look at no more than they return
 _SMALL_WORK = 1 << 25  # multiplications
 
 
@@ -55,12 +57,37 @@ class Eager:
         convert = constant_op.convert_to_eager_tensor
 
         def converted(value, ctx, dtype=None):
+            watched = not self.inside and not self._session.closed
+            if watched and host_arrays.is_large(value):
+                return self._converted_large(value, ctx, dtype, convert)
             result = convert(value, ctx, dtype)
-            if result is not value and not self.inside and not self._session.closed and self._is_planned(ctx):
+            if watched and result is not value and self._is_planned(ctx):
                 self._hold_new(result, "Const")
             return result
 
         constant_op.convert_to_eager_tensor = converted
+
+    def _converted_large(self, value, ctx, dtype, convert):
+        """An array that is not copied before there is room for it on the GPU, nor where this machine has none."""
+        import tensorflow as tf
+
+        dtype = tf.as_dtype(value.dtype if dtype is None else dtype)
+        holding, stand_in = None, False
+        if self._is_planned(ctx):
+            (holding,) = self.take_all([(value.shape, dtype)], "Const")
+        try:
+            result = self.unwatched(host_arrays.in_place, value) if dtype == value.dtype else None
+            if result is None and host_arrays.may_be_copied(value.nbytes):
+                result = self.unwatched(convert, value, ctx, dtype)
+            if result is None:
+                result, stand_in = self.stand_in(value.shape, dtype), True
+        except BaseException:
+            if holding is not None:
+                self._session.give_back(holding.allocation)
+            raise
+        if holding is not None or stand_in:
+            self._session.tensors.follow(result, holding or Holding(0), stand_in)
+        return result
 
     def _is_planned(self, ctx) -> bool:
         if self._session.only_cpu or "CPU" in str(ctx.device_name or "").upper():
@@ -105,8 +132,8 @@ class Eager:
             results = self.unwatched(run)
             self.shared.after(name, inputs, results)
             return results
+        stand_in_given = name not in shapes.OF_SHAPES and any(map(self.is_stand_in, inputs))
         told = self.unwatched(shapes.results_of, name, inputs, attributes, count)
-        stand_in_given = any(map(self.is_stand_in, inputs))
         if told is None or any(shape is None for shape, _ in told):
             if stand_in_given and told is not None:
                 session.notes.add(
@@ -120,7 +147,8 @@ class Eager:
             return results
         holdings = self.take_all(told, name)
         try:
-            if session.all_real or self._is_small(name, inputs, told):
+            is_plain = all(shapes.is_plain(dtype) for _, dtype in told)
+            if session.all_real or not is_plain or self._is_small(name, inputs, told):
                 results, stand_in = self.unwatched(run), stand_in_given
             else:
                 results, stand_in = [self.stand_in(shape, dtype) for shape, dtype in told], True
@@ -191,7 +219,7 @@ class Eager:
     def _is_small(self, name: str, inputs, told) -> bool:
         if sum(shapes.bytes_of(shape, dtype) for shape, dtype in told) > _SMALL_BYTES:
             return False
-        if sum(shapes.bytes_of(shapes.dims(t), t.dtype) for t in inputs) > 8 * _SMALL_BYTES:
+        if name not in _OF_A_PART and sum(shapes.bytes_of(shapes.dims(t), t.dtype) for t in inputs) > 8 * _SMALL_BYTES:
             return False
         out = sum(math.prod(shape) for shape, _ in told)
         if name in ("MatMul", "BatchMatMulV2", "BatchMatMul", "Einsum") and inputs:

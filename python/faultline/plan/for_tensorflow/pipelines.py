@@ -1,0 +1,149 @@
+"""What a graph takes from the program's tf.data pipelines. How large a batch is only the pipeline knows, so it is asked: the element is taken, and if the graph is then computed it gets the same."""
+
+from __future__ import annotations
+
+from ...common import tensorflow_shapes as shapes
+
+AT_ONCE = ("IteratorGetNext", "IteratorGetNextSync")
+_OPTIONAL = "IteratorGetNextAsOptional"
+_MOST_BYTES = 64 << 20  # of elements that are given to a graph that is computed
+
+
+class PipelineEnded(Exception):
+    """The pipeline has no more, or failed: that is the program's, in TensorFlow's own words."""
+
+    def __init__(self, problem: Exception):
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+class Elements:
+    """What one call of a function takes, in order. The function may be walked again, with other facts: then they are the same."""
+
+    def __init__(self, session):
+        self._session = session
+        self.taken: list[tuple] = []  # the iterator, and what came; None: its end
+        self._at = 0
+
+    def rewind(self) -> None:
+        self._at = 0
+
+    def next_of(self, resource, operation) -> list | None:
+        if self._at == len(self.taken):
+            self.taken.append((resource, self._take(resource, operation)))
+        self._at += 1
+        return self.taken[self._at - 1][1]
+
+    def _take(self, resource, operation) -> list | None:
+        from tensorflow.python.framework import errors_impl
+        from tensorflow.python.ops import gen_dataset_ops
+
+        kinds, sizes = operation.get_attr("output_types"), operation.get_attr("output_shapes")
+        try:
+            return list(self._session.eager.unwatched(gen_dataset_ops.iterator_get_next, resource, kinds, sizes))
+        except errors_impl.OutOfRangeError as problem:
+            if operation.type == _OPTIONAL:
+                return None
+            raise PipelineEnded(problem) from None
+        except errors_impl.OpError as problem:
+            raise PipelineEnded(problem) from None
+
+    def given_again(self, arguments) -> tuple[list, list] | None:
+        """The arguments with iterators that yield the same once more, and what keeps those alive. None: there is no such."""
+        try:
+            return self._session.eager.unwatched(self._given_again, arguments)
+        except Exception:  # of a type that no data set is made of
+            return None
+
+    def _given_again(self, arguments):
+        import tensorflow as tf
+
+        sets: dict = {}
+        for resource, element in self.taken:
+            if element is None:
+                continue
+            if sum(shapes.bytes_of(shapes.dims(t), t.dtype) for t in element) > _MOST_BYTES:
+                return None
+            with tf.device("/CPU:0"):
+                one = tf.data.Dataset.from_tensors(tuple(element))
+                sets[id(resource)] = sets[id(resource)].concatenate(one) if id(resource) in sets else one
+        if any(id(resource) not in sets for resource, _ in self.taken):
+            return None
+        iterators = {key: iter(one) for key, one in sets.items()}
+        swapped = [iterators[id(a)]._iterator_resource if id(a) in iterators else a for a in arguments]
+        return swapped, list(iterators.values())
+
+
+def first_of(walk, source, body) -> list | None:
+    """The first element of a data set that the graph was given; a data set can be begun anew. Pairs, as a loop's body takes its arguments; None: it is not the program's own."""
+    from tensorflow.python.framework import errors_impl, ops, tensor_spec
+    from tensorflow.python.data.ops import dataset_ops
+
+    data = walk.given.get(id(source))
+    if not isinstance(data, ops.EagerTensor):
+        return None
+    operation = body.operation
+    states = len(operation.get_attr("Tstate"))
+    function = operation.graph._get_function(operation.get_attr("f").name).graph
+    count = len(function.inputs) - states - (len(operation.inputs) - 1 - states)
+    specs = tuple(tensor_spec.TensorSpec(t.shape, t.dtype) for t in function.inputs[states : states + count])
+
+    def first():
+        for element in dataset_ops._VariantDataset(data, specs):
+            return element
+        return ()
+
+    try:
+        return [(None, tensor) for tensor in walk.session.eager.unwatched(first)]
+    except errors_impl.OpError as problem:
+        raise PipelineEnded(problem) from None
+
+
+def come_to(walk, step) -> bool:
+    """Is it a look into a pipeline? Then the walk has been through it."""
+    kind = step.kind
+    if kind in AT_ONCE:
+        return _next(walk, step)
+    if kind == _OPTIONAL:
+        return _next_if_any(walk, step)
+    if kind == "OptionalHasValue" and step.ids[0] in walk.optionals:
+        import numpy as np
+
+        walk.facts.give(step.outputs[0].tensor, (), np.array(walk.optionals[step.ids[0]] is not None))
+        return True
+    if kind == "OptionalGetValue" and walk.optionals.get(step.ids[0]) is not None:
+        _came(walk, step, walk.optionals[step.ids[0]])
+        return True
+    return False
+
+
+def _resource(walk, step):
+    from tensorflow.python.framework import ops
+
+    resource = walk.given.get(step.ids[0])
+    return resource if isinstance(resource, ops.EagerTensor) else None
+
+
+def _next(walk, step) -> bool:
+    resource = _resource(walk, step)
+    if all(walk.facts.shape_of(out) is not None for out in step.outputs if out.on_gpu):
+        if resource is not None:
+            walk.outcome.iterators.append((resource, step.operation))
+        return False
+    if resource is None:
+        return False
+    _came(walk, step, walk.elements.next_of(resource, step.operation))
+    return True
+
+
+def _next_if_any(walk, step) -> bool:
+    resource = _resource(walk, step)
+    if resource is not None:
+        walk.optionals[step.outputs[0].id] = walk.elements.next_of(resource, step.operation)
+    return True
+
+
+def _came(walk, step, element: list) -> None:
+    for out, tensor in zip(step.outputs, element):
+        walk.facts.give_outside(out.tensor, tensor, False)
+        walk.result(step, out)

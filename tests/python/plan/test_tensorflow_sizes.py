@@ -1,0 +1,167 @@
+"""Sizes that a graph does not tell: what pipelines yield, functions for shapes of any size, loops, numbers that decide sizes, large arrays of NumPy's. By hand, or beside the same program with sizes that are told."""
+
+import pytest
+from dry import H200, T4, dry_run, interpreter_with
+from test_tensorflow import HEAD, MIB, ONE
+
+pytestmark = [
+    pytest.mark.skipif(interpreter_with("tensorflow") is None, reason="TensorFlow is not installed (FAULTLINE_TENSORFLOW_PYTHON names an interpreter that has it)"),
+    pytest.mark.xdist_group("tensorflow"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def plan(binary, tmp_path):
+    def run(program, head=HEAD, **options):
+        return dry_run(binary, tmp_path, head + program, framework="tensorflow", **options)
+
+    return run
+
+
+# Beside each program the peak in MiB of a [64, 1 << 20] batch and what it makes of it: the batch is 256 MiB, and so is each result of its shape that is held.
+DATA = "row = tf.zeros([1 << 20])\nf = tf.function(lambda x: tf.reduce_sum(tf.tanh(x) * x))\ndata = tf.data.Dataset.range(160).map(lambda n: tf.zeros([1 << 20]) + tf.cast(n, tf.float32))\n"
+PIPELINES = {
+    "batches of which the last is smaller": ("g = tf.function(lambda it: f(next(it)))\nit = iter(data.batch(64))\nfor _ in range(3): g(it)\n", 516),
+    "the same without it": ("g = tf.function(lambda it: f(next(it)))\nit = iter(data.batch(64, drop_remainder=True))\nfor _ in range(2): g(it)\n", 516),
+    "an epoch in one function": ("d = data.batch(64)\n@tf.function\ndef epoch():\n    for x in d:\n        f(x)\nepoch()\n", 516),
+    "an epoch with a sum": ("@tf.function\ndef epoch(d):\n    all = 0.0\n    for x in d: all += f(x)\n    return all\nepoch(data.batch(64).prefetch(1))\n", 516),
+    "padded batches": ("d = data.padded_batch(64, padded_shapes=[1 << 20])\ng = tf.function(lambda it: f(next(it)))\ng(iter(d))\n", 516),
+    "from a generator": ("d = tf.data.Dataset.from_generator(lambda: iter([np.zeros((64, 1 << 20), np.float32)]), output_signature=tf.TensorSpec([None, None]))\ng = tf.function(lambda it: f(next(it)))\ng(iter(d))\n", 516),
+    "a function for any size": ("g = tf.function(lambda x: f(x), input_signature=[tf.TensorSpec([None, None])])\ng(tf.zeros([64, 1 << 20]))\n", 516),
+    "shapes that are computed": ("g = tf.function(lambda x: tf.reduce_sum(tf.zeros([tf.shape(x)[0] * 2, tf.shape(x)[1]]) + 1.0), input_signature=[tf.TensorSpec([None, None])])\ng(tf.zeros([32, 1 << 20]))\n", 384),
+    "optional elements": ("@tf.function\ndef g(it):\n    x = it.get_next_as_optional()\n    if x.has_value(): f(x.get_value())\ng(iter(data.batch(64)))\n", 516),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PIPELINES)
+def test_a_batch_is_as_large_as_the_pipeline_makes_it(plan, case):
+    program, expected = PIPELINES[case]
+    ran = plan(DATA + program, gpu=H200)
+    assert ran.status == 0, ran.err
+    assert ran.summary["unplanned"] is None
+    assert expected - 8 <= ran.summary["peak_allocated"] / MIB <= expected + 24
+
+
+SMALL = """
+x = np.random.default_rng(0).random((100, 16), dtype=np.float32)
+m = tf.keras.Sequential([tf.keras.layers.Input((16,)), tf.keras.layers.Dense(8), tf.keras.layers.Dense(1)])
+m.compile('sgd', 'mse')
+h = m.fit(tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(32), epochs=4, verbose=0)
+print(len(h.history['loss']), h.history['loss'][-1] < h.history['loss'][0])
+"""
+
+
+def test_what_is_small_is_computed_with_the_elements_that_were_looked_at(plan):
+    ran = plan(SMALL)
+    assert ran.out.split() == ["4", "True"], ran.err
+
+
+def test_a_pipeline_that_fails_fails_in_the_program(plan):
+    ran = plan(
+        "d = tf.data.Dataset.range(3).map(lambda n: tf.ensure_shape(tf.zeros([n + 1]), [1])).batch(1)\ng = tf.function(lambda it: tf.reduce_sum(next(it)))\n"
+        "it = iter(d)\ng(it)\ntry:\n    g(it)\nexcept tf.errors.InvalidArgumentError:\n    print('its own')\n"
+    )
+    assert ran.out.split() == ["its", "own"], ran.err
+
+
+LOOPS = {  # 64 MiB are made in each of 10 rounds
+    "an array of tensors": ("@tf.function\ndef g(n):\n    a = tf.TensorArray(tf.float32, size=n)\n    for i in tf.range(n): a = a.write(i, tf.zeros([16 << 20]) + tf.cast(i, tf.float32))\n    return tf.reduce_sum(a.stack())\ng(tf.constant(10))\n", 1280),
+    "nothing of a round is kept": ("@tf.function\ndef g(n):\n    all = 0.0\n    for i in tf.range(n): all += tf.reduce_sum(tf.zeros([16 << 20]) + tf.cast(i, tf.float32))\n    return all\ng(tf.constant(10))\n", 64),
+    "map_fn": ("g = tf.function(lambda x: tf.reduce_sum(tf.map_fn(lambda v: tf.zeros([16 << 20]) + v, x)))\ng(tf.zeros([10]))\n", 1280),
+    "the gradient of a loop": ("@tf.function\ndef g(x, n):\n    with tf.GradientTape() as t:\n        t.watch(x)\n        y = x\n        for _ in tf.range(n): y = tf.sin(y)\n        loss = tf.reduce_sum(y)\n    return t.gradient(loss, x)\ng(tf.zeros([16 << 20]), tf.constant(10))\n", 64 * 13),
+    "thousands of rounds": ("@tf.function\ndef g(n):\n    a = tf.TensorArray(tf.float32, size=n)\n    for i in tf.range(n): a = a.write(i, tf.zeros([1 << 14]) + tf.cast(i, tf.float32))\n    return tf.reduce_sum(a.stack())\ng(tf.constant(40000))\n", 5000),
+    "a branch that is known": ("@tf.function\ndef g(n):\n    if n > 3: return tf.reduce_sum(tf.zeros([16 << 20]) + 1.0)\n    return tf.reduce_sum(tf.zeros([512 << 20]) + 1.0)\ng(tf.constant(10))\n", 64),
+    "a branch that is not": ("@tf.function\ndef g(x):\n    if tf.reduce_sum(x @ x) > 3.0: return tf.reduce_sum(tf.zeros([16 << 20]) + 1.0)\n    return tf.reduce_sum(tf.zeros([64 << 20]) + 1.0)\ng(tf.zeros([16, 16]))\n", 256),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LOOPS)
+def test_loops_are_walked_round_by_round(plan, case):
+    program, expected = LOOPS[case]
+    ran = plan(program, gpu=H200)
+    assert ran.status == 0, ran.err
+    assert ran.summary["unplanned"] is None
+    assert expected * 0.98 <= ran.summary["peak_allocated"] / MIB <= expected * 1.12 + 66
+
+
+NUMBERS = {
+    "a mask": ("g = tf.function(lambda x: tf.reduce_sum(tf.boolean_mask(x, x[:, 0] > 0)))\ng(tf.random.normal([1 << 20, 64]))\n", 2 * 256, True),
+    "unique": ("g = tf.function(lambda x: tf.reduce_sum(tf.unique(x)[0] * 2.0))\ng(tf.random.normal([64 << 20]))\n", 2 * 256, True),
+    "a size by its shape": ("g = tf.function(lambda x: tf.reduce_sum(tf.tile(x, [tf.shape(x)[0], 1])), input_signature=[tf.TensorSpec([None, 1 << 20])])\ng(tf.zeros([8, 1 << 20]))\n", 256, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NUMBERS)
+def test_sizes_that_numbers_decide_are_taken_as_large_as_they_can_be(plan, case):
+    program, least, is_most = NUMBERS[case]
+    ran = plan(program, gpu=H200)
+    assert ran.status == 0 and ran.summary["unplanned"] is None, ran.err
+    assert ran.summary["peak_allocated"] / MIB >= least
+    assert any(note.get("most") for note in ran.notes()) == is_most
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "g = tf.function(lambda x: tf.reduce_sum(tf.py_function(lambda v: v * 2, [x], tf.float32)))\ng(tf.zeros([1 << 20]))\n",
+        "@tf.function\ndef g(x):\n    a = tf.TensorArray(tf.float32, size=0, dynamic_size=True)\n    i = 0\n    while tf.reduce_sum(x @ x) > -1.0 and i < 0 or tf.reduce_sum(x) > 9.0:\n        a = a.write(i, x * 2.0)\n        i += 1\n    return tf.reduce_sum(a.concat())\ng(tf.random.normal([8, 8]) * 0.0)\n",
+    ],
+    ids=["a function of Python's", "a loop whose end its numbers decide"],
+)
+def test_what_cannot_be_counted_has_no_verdict(plan, program):
+    ran = plan(program)
+    assert ran.summary["unplanned"] is not None
+
+
+ARRAYS = {
+    "fit with 188 MB": ("x = np.zeros((60000, 28, 28, 1), np.float32)\nm = tf.keras.Sequential([tf.keras.layers.Input((28, 28, 1)), tf.keras.layers.Flatten(), tf.keras.layers.Dense(1)])\nm.compile('sgd', 'mse')\nm.fit(x, np.zeros((60000, 1), np.float32), batch_size=20000, verbose=0)\nprint('ran')\n", 180, False),
+    "slices of a large array": ("d = tf.data.Dataset.from_tensor_slices(np.ones((1 << 15, 1024), np.float32)).batch(4)\nprint('ran' if float(next(iter(d))[0, 0]) == 1.0 else 'other numbers')\n", 128, False),
+    "more than the GPU has": ("x = np.zeros((17 << 20, 256), np.float32)\ntf.data.Dataset.from_tensor_slices(x)\n", 0, True),
+    "a file": ("open('table', 'wb').truncate(17 << 30)\nx = np.memmap('table', np.float32, 'r')\ntf.constant(x)\n", 0, True),
+    "a part of an array": ("x = np.ones((1 << 15, 2048), np.float32)[:, ::2]\nprint('ran' if float(tf.constant(x)[5, 5]) == 1.0 else 'other numbers')\n", 128, False),
+    "of another type": ("x = np.ones((1 << 24,), np.float64)\nprint('ran' if tf.constant(x, tf.float32).dtype == tf.float32 else 'other type')\n", 64, False),
+    "whole numbers": ("x = np.arange(1 << 24)\nprint('ran' if int(tf.constant(x)[1 << 23]) == 1 << 23 else 'other numbers')\n", 128, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ARRAYS)
+def test_large_arrays_take_what_they_take_and_are_looked_at_before_they_are_copied(plan, case):
+    program, expected, fails = ARRAYS[case]
+    ran = plan(program, gpu=T4)
+    if fails:
+        assert ran.summary["died_of_memory"] and ran.summary["exception"]["type"] == "ResourceExhaustedError", ran.err
+    else:
+        assert ran.out.split() == ["ran"], ran.err
+        assert ran.summary["peak_allocated"] / MIB >= expected
+
+
+STRATEGIES = ("get_strategy()", "MirroredStrategy()", "OneDeviceStrategy('/gpu:0')")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_strategys_slots_are_on_the_gpu(plan, strategy):
+    ran = plan(
+        f"with tf.distribute.{strategy}.scope():\n    m = tf.keras.Sequential([tf.keras.layers.Input((1024,)), tf.keras.layers.Dense(8192)])\n    m.compile('adam', 'mse')\n"
+        "m.fit(np.ones((64, 1024), np.float32), np.ones((64, 8192), np.float32), batch_size=64, verbose=0)\nprint(used() >> 20)\n"
+    )
+    assert ran.status == 0, ran.err
+    assert 96 <= int(ran.out) <= 128  # the weights, and two slots
+
+
+SESSIONS = {
+    "a pipeline": "x = tf.data.make_one_shot_iterator(tf.data.Dataset.from_tensors(np.ones((1, 256), np.float32)).repeat(96).unbatch().batch(64)).get_next()\n",
+    "what is fed": "x = tf.placeholder(tf.float32, [None, 256])\n",
+}
+
+
+@pytest.mark.parametrize("case", SESSIONS)
+def test_a_session_takes_what_comes(plan, case):
+    ran = plan(
+        SESSIONS[case]
+        + "y = tf.reduce_sum(x @ tf.ones([256, 1 << 20]))\nwith tf.Session() as s:\n    for _ in range(2): s.run(y"
+        + (", {x: np.ones((64, 256), np.float32)}" if case == "what is fed" else "")
+        + ")\n    print('ran')\n",
+        head=ONE,
+    )
+    assert ran.out.split() == ["ran"] and ran.summary["unplanned"] is None, ran.err
+    assert 1280 <= ran.summary["peak_allocated"] / MIB <= 1300  # the ones, and the product
