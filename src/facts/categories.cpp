@@ -61,15 +61,23 @@ bool Categories::is_named_parameter(AllocationId id) const {
   return std::binary_search(named_parameters_.begin(), named_parameters_.end(), id);
 }
 
-// A dry run says of each tensor which operation made it: a workspace is no operation's result.
-bool Categories::is_an_operations_result(const Event& birth) const {
-  return trace_.source_kind == "dry-run" && birth.extra != 0 &&
-         trace_.strings.at(trace_.tensors.at(TensorId(birth.extra)).op).starts_with("aten::");
+// A dry run says of each allocation what asked for it.
+bool Categories::is_planned_workspace(const Event& birth) const {
+  if (birth.extra == 0) return false;
+  const std::string_view op = trace_.strings.at(trace_.tensors.at(TensorId(birth.extra)).op);
+  return op == "cublas" || op == "cublaslt";
 }
 
 // A workspace stays, and there is one per thread and stream. A tensor that happens to have its size goes again, at the latest with its step, or
 // comes more often.
 void Categories::find_workspaces() {
+  if (trace_.source_kind == "dry-run") {
+    lifetimes_.for_each([&](AllocationId id, const Lifetime&, const Event& birth) {
+      if (is_planned_workspace(birth)) workspaces_.push_back(id);
+    });
+    std::sort(workspaces_.begin(), workspaces_.end());
+    return;
+  }
   struct Seen {
     std::vector<AllocationId> staying;     // alive at the focus
     std::vector<AllocationId> over_steps;  // and older than a step
@@ -81,7 +89,7 @@ void Categories::find_workspaces() {
         (stacks_.roles(birth.stack) & (kSetupRoles | kInOptimizer)))
       return;
     const auto at = std::find(kWorkspaceBytes.begin(), kWorkspaceBytes.end(), birth.size_bytes);
-    if (at == kWorkspaceBytes.end() || is_an_operations_result(birth)) return;
+    if (at == kWorkspaceBytes.end()) return;
     Seen& size = seen[static_cast<std::size_t>(at - kWorkspaceBytes.begin())];
     size.any_gone |= life.released <= focus_;
     if (life.released <= focus_) return;
@@ -136,7 +144,9 @@ Category Categories::judge(AllocationId id) const {
   if (released && (end_roles & kInZeroGrad)) return Category::kGradients;
   if (birth.stack.value == 0 && birth.has(kPreexisting)) return Category::kOther;
   const bool parameter_sized = std::binary_search(parameter_sizes_.begin(), parameter_sizes_.end(), birth.size_bytes);
-  if (!parameter_sized && std::binary_search(workspaces_.begin(), workspaces_.end(), id)) return Category::kTemporaries;
+  if ((!parameter_sized || trace_.source_kind == "dry-run") &&
+      std::binary_search(workspaces_.begin(), workspaces_.end(), id))
+    return Category::kTemporaries;
   if (in_backward(birth)) {
     if (roles & kRecomputes) return Category::kActivations;
     if (crosses_step(life) || (!released && parameter_sized)) return Category::kGradients;

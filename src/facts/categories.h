@@ -39,7 +39,7 @@ class Categories {
   Category judge(AllocationId id) const;
   void find_named_parameters();
   void find_workspaces();
-  bool is_an_operations_result(const Event& birth) const;
+  bool is_planned_workspace(const Event& birth) const;
   void follow_siblings();
   bool is_named_parameter(AllocationId id) const;
   bool crosses_step(const Lifetime& life) const;

@@ -117,6 +117,41 @@ TEST(Categories, WhatZeroGradFreesWasAGradient) {
   EXPECT_EQ(Facts(trace, {}).categories[0].of(AllocationId(1)), Category::kGradients);
 }
 
+// optimizer.step(closure), as L-BFGS needs it and Lightning and skorch do it always.
+TEST(Categories, WhatAClosureMakesInsideOfAStepIsNotTheOptimizers) {
+  const std::string step = "run.py:3 main > " + kTorch + "optim/adamw.py:220 step",
+                    closure = step + " > run.py:9 loss_of > ", module = kTorch + "nn/modules/module.py:1775 _call_impl",
+                    backward = kTorch + "_tensor.py:630 backward";
+  const Trace trace = traced(
+      "alloc #p 4MiB at run.py:2 main > " + kTorch + "nn/modules/module.py:900 _apply\nalloc #a 6MiB at " + closure +
+      module + "\nalloc #g 4MiB at " + closure + backward + "\nfree #a at " + closure + backward +
+      "\nalloc #s 4MiB at " + step + " > " + kTorch + "optim/adamw.py:180 _init_group\nalloc #b 5MiB at " + step +
+      "\nfree #b at " + step + "\nstep 0 step\nalloc #l 7MiB at " + step + " > run.py:5 closure\nstep 1 step\n");
+  const Facts facts(trace, {});
+  const auto of = [&](std::uint32_t number) { return facts.categories[0].of(AllocationId(number)); };
+  EXPECT_EQ(of(1), Category::kParameters);
+  EXPECT_EQ(of(2), Category::kActivations);
+  EXPECT_EQ(of(3), Category::kGradients);
+  EXPECT_EQ(of(4), Category::kOptimizer);
+  EXPECT_EQ(of(5), Category::kTemporaries);
+  EXPECT_EQ(of(6), Category::kOther);
+}
+
+TEST(Categories, AWorkspaceThatADryRunNamesIsNeverStateOrGradient) {
+  const std::string sgd = " at run.py:3 main > " + kTorch + "optim/sgd.py:120 step",
+                    backward = " at run.py:4 main > " + kTorch + "_tensor.py:630 backward";
+  const Trace trace = traced(
+      "source dry-run\ndevice 0 capacity=16GiB\ntensor w = uint8[8519680] op=cublas\ntensor l = uint8[1048576] "
+      "op=cublaslt\nalloc #p 8519680 at run.py:2 main > " +
+      kTorch + "nn/modules/module.py:900 _apply\nalloc #w 8519680 tensor=w" + sgd + "\nalloc #v 8519680 tensor=w" +
+      backward + "\nalloc #l 1MiB tensor=l" + sgd + "\nstep 0 step\nalloc #g 8519680" + backward + "\nstep 1 step\n");
+  const Facts facts(trace, {});
+  const CategoryBytes live = live_at_peak(facts);
+  EXPECT_EQ(part(live, Category::kOptimizer), 0u);
+  EXPECT_EQ(part(live, Category::kGradients), 8519680u);
+  EXPECT_EQ(part(live, Category::kTemporaries), 2 * 8519680u + kMiB);
+}
+
 TEST(Categories, AnAllocationWithoutAStackIsBackwardsOnlyIfBackwardWasSeen) {
   const Trace never = traced("alloc 4MiB at run.py:3 main\nalloc 4MiB\n");
   EXPECT_FALSE(Facts(never, {}).categories[0].in_backward(never.events[1]));

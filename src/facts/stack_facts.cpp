@@ -42,6 +42,7 @@ struct FrameKind {
   bool user = false;
   bool lined = false;  // a line of source stands behind it
   std::uint16_t roles = 0;
+  bool is_closure = false;  // what an optimizer calls for the loss
 };
 
 // Compiled code of the user's own: it has a line, and its whole path leads where neither packages nor build farms keep theirs.
@@ -119,6 +120,7 @@ FrameKind judge_frame(std::string_view file, std::string_view function, std::uin
   if (file.ends_with("torch/utils/checkpoint.py") && any_of(function, {"recompute_fn", "backward", "unpack_hook"}))
     kind.roles |= kRecomputes;
   if (file.ends_with("torch/cuda/graphs.py")) kind.roles |= kCapturesGraph;
+  kind.is_closure = (kind.roles & (kInModuleCall | kInBackward)) != 0 || contains(function, "closure");
   return kind;
 }
 
@@ -137,8 +139,10 @@ bool is_library_file(std::string_view path) {
   if (is_native_file(path) || is_toolkit_file(path) || path.starts_with("<frozen ")) return true;
   // compiled packages name their sources so: "cupy/cuda/memory.pyx"
   if (path.ends_with(".pyx") && !path.starts_with('/')) return true;
-  // Code that torch.compile and torch.fx write for themselves.
-  if (contains(path, "/torchinductor_") || path.starts_with("<eval_with_key>")) return true;
+  // Code that torch.compile, torch.fx, attrs and others write for themselves; a dry run knows of more (_file_owner.py).
+  if (contains(path, "/torchinductor_") || path.starts_with("<eval_with_key>") || path.starts_with("<generated>") ||
+      path.starts_with("<attrs generated "))
+    return true;
   if (!installed_part(path).empty() || is_inside_python(path)) return true;
   // A traceback may have been shortened to what stands behind the folder of packages.
   return contains(path, "torch/nn/modules/") || contains(path, "/torch/_dynamo/") ||
@@ -160,6 +164,8 @@ StackFacts::StackFacts(const Trace& trace) {
     const StackId stack(static_cast<std::uint32_t>(index));
     const FrameKind& kind = kinds[trace.stacks.frame_id(stack).index()];
     Node node = nodes_[trace.stacks.parent(stack).index()];
+    // A forward or backward pass that an optimizer's step runs (L-BFGS, Lightning, skorch) is none of its own doing.
+    if (kind.is_closure) node.roles &= static_cast<std::uint16_t>(~(kInOptimizer | kInitsOptimizer));
     node.roles = static_cast<std::uint16_t>(node.roles | kind.roles);
     if (kind.lined) node.python = stack;
     if (kind.user) {

@@ -37,7 +37,8 @@ TEST(StackFacts, InstalledPackagesAreLibraries) {
   for (const char* path : {"/usr/lib/python3/dist-packages/torch/nn/functional.py",
                            "/home/ada/.venv/lib/python3.12/site-packages/transformers/trainer.py",
                            "/usr/lib/python3.12/threading.py", "C:\\Python\\Lib\\site-packages\\torch\\_ops.py",
-                           "<frozen runpy>", "/tmp/torchinductor_ada/7m/c7mla6e.py", "<eval_with_key>.3"}) {
+                           "<frozen runpy>", "/tmp/torchinductor_ada/7m/c7mla6e.py", "<eval_with_key>.3",
+                           "<generated> /tmp/torch_geometric.nn.conv.gcn_conv.py", "<attrs generated init run.Net>"}) {
     EXPECT_TRUE(is_library_file(path)) << path;
     EXPECT_FALSE(is_native_file(path)) << path;
   }

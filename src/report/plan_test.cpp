@@ -351,7 +351,7 @@ TEST(PlanText, WhatIsSaidFollowsWhatWasSeen) {
          plan.devices = {{0, 1, 1}, {1, 2, 2}};
          plan.device = 1;
        },
-       "FITS on all 2 GPUs; cuda:1, Tesla T4, has least to spare", "on cuda:1"},
+       "FITS on both GPUs; cuda:1, Tesla T4, has least to spare", "on cuda:1"},
       {[](Plan& plan) {
          plan.failed_in_step = 0;
          plan.steps = 0;

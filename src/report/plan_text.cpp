@@ -87,7 +87,8 @@ Piece headline_of(const Page& page, const Plan& plan) {
   if (plan.verdict == Verdict::kFitsUntil) more = until_text(plan);
   const bool all_fit = !plan.devices.empty() && plan.verdict <= Verdict::kTight;
   if (plan.gpu && all_fit)
-    more += fmt::format(" on all {} GPUs; cuda:{}, {}, has least to spare", plan.devices.size(), plan.device,
+    more += fmt::format(" on {} GPUs; cuda:{}, {}, has least to spare",
+                        plan.devices.size() == 2 ? "both" : fmt::format("all {}", plan.devices.size()), plan.device,
                         plan.gpu->name);
   else if (plan.gpu && plan.verdict < Verdict::kMeasured)
     more += " on " + (plan.devices.empty() ? "" : fmt::format("cuda:{}, ", plan.device)) + plan.gpu->name;

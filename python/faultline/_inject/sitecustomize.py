@@ -41,8 +41,7 @@ def _pythons_own(path):
     return [
         entry
         for entry in path
-        if (entry + os.sep).startswith(library + os.sep)
-        and not entry.endswith(("site-packages", "dist-packages"))
+        if (entry + os.sep).startswith(library + os.sep) and not entry.endswith(("site-packages", "dist-packages"))
     ]
 
 
@@ -97,6 +96,7 @@ _users_error = _import_users()
 if os.environ.get("FAULTLINE_PLAN"):
     try:
         _apart(_arm_plan)
+        sys.modules["faultline.plan.vary"].run_changed_script()
     except Exception as problem:
         print(
             f"faultline: the dry run could not be prepared in this process ({type(problem).__name__}: {problem})",

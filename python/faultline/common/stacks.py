@@ -12,7 +12,7 @@ import sys
 import threading
 from types import CodeType, FrameType
 
-from .._file_owner import is_library, is_own
+from .._file_owner import is_generated, is_library, is_own
 
 _THREAD_STARTS = {"_bootstrap", "<module>", "_run_module_as_main"}
 
@@ -37,7 +37,7 @@ class Stacks:
             code = frame.f_code
             number = self._device.frame(
                 getattr(code, "co_qualname", code.co_name).rpartition(".")[2] or code.co_name,
-                code.co_filename,
+                f"<generated> {code.co_filename}" if is_generated(code.co_filename) else code.co_filename,
                 frame.f_lineno or 0,
             )
             known = self._nodes[key] = self._device.stack(caller, number)

@@ -9,13 +9,16 @@ import contextlib
 import functools
 import sys
 import threading
+import types
 
 import torch
 
+from .._file_owner import is_library, is_own
 from ..common.stacks import user_line
 from . import compiled_estimate
 from .memory import gib
 from .places import here
+from .weak_by_id import WeakById
 
 _INSTEAD = "run eagerly instead of compiled"
 _WORTH_SAYING = 1 << 20  # bytes
@@ -131,6 +134,64 @@ def _module(model, compiled: _Compiled):
     return Planned(model, compiled)
 
 
+def _asked_by_library() -> bool:
+    """Who calls PyTorch?"""
+    frame = sys._getframe(1)
+    while frame is not None and (
+        is_own(frame.f_code.co_filename) or frame.f_code.co_filename.startswith(torch.__path__[0])
+    ):
+        frame = frame.f_back
+    return frame is not None and is_library(frame.f_code.co_filename)
+
+
+class _Scripted:
+    """Functions and modules for which torch.jit.script was called. Libraries do so while they are imported: it is said of what ran on the GPU."""
+
+    def __init__(self, session):
+        self._session = session
+        self._asked = WeakById()  # → where, and whether by a library
+        self._hears_modules = False
+
+    def take(self, obj, line: str, by_library: bool) -> None:
+        if isinstance(obj, (torch.nn.Module, types.FunctionType)):
+            self._asked[obj] = line, by_library
+
+    def watched(self, obj):
+        if isinstance(obj, torch.nn.Module):
+            if not self._hears_modules:
+                self._hears_modules = True
+                torch.nn.modules.module.register_module_forward_pre_hook(lambda module, _inputs: self._runs(module))
+            return obj
+        return self._around(obj) if isinstance(obj, types.FunctionType) else obj
+
+    def _around(self, function):
+        mode = self._session.mode
+
+        @functools.wraps(function)
+        def faultline(*args, **kwargs):
+            operations = mode.operations_on_gpu
+            try:
+                return function(*args, **kwargs)
+            finally:
+                if mode.operations_on_gpu > operations:
+                    self._runs(function)
+
+        return faultline
+
+    def _runs(self, obj) -> None:
+        if obj not in self._asked:
+            return
+        line, by_library = self._asked[obj]
+        self._asked.pop(obj)
+        if by_library:  # its own affair: what a library scripts are small functions, and the program never asked for it
+            text = f"torch.jit.script, which a library asks for, was not applied to {_name(obj)}: it ran eagerly"
+            self._session.notes.add("mode", text, line, group="scripted by a library")
+        else:
+            self._session.notes.add(
+                "instead", "torch.jit.script was not applied: the plan shows the eager program", line, verdict=_INSTEAD
+            )
+
+
 def install(session) -> None:
     def planned(mode) -> _Compiled:
         text = "torch.compile was not applied: the plan shows the eager program, which usually needs more memory than the compiled one"
@@ -167,6 +228,7 @@ def install(session) -> None:
 
 def _pass_over_scripts(session) -> None:
     compiled = torch.jit.script
+    scripted = _Scripted(session)
 
     def script(obj, *args, **kwargs):
         if _is_own_use():
@@ -174,10 +236,8 @@ def _pass_over_scripts(session) -> None:
                 return compiled(obj, *args, **kwargs)
             except Exception:  # it stands on functions that are the dry run's own here
                 return obj
-        session.notes.add(
-            "instead", "torch.jit.script was not applied: the plan shows the eager program", verdict=_INSTEAD
-        )
-        return obj
+        scripted.take(obj, user_line(), _asked_by_library())
+        return scripted.watched(obj)
 
     torch.jit.script = script
     torch.jit.script_if_tracing = lambda function: function

@@ -17,6 +17,7 @@ from . import between_gpus, cuda_streams, memory_pools, places, releases
 from .cuda_streams import Event, Graph, Stream, current_stream, default_stream, use_stream
 from .gpu import Gpu, Properties
 from .memory import Memory
+from .overrides import overridable, told_by_name
 from .older_torch import notice_deaths
 from .random_state import RandomState
 
@@ -376,6 +377,7 @@ class Api:
         """Constructors from data go around the dispatch mode: the data becomes a host tensor, which then moves."""
 
         def through_host(original, takes_self):
+            @overridable(original, by_operands=takes_self)
             def construct(*args, device=None, requires_grad=False, **kwargs):
                 place = (
                     torch.device(device) if device is not None else args[0].device if takes_self else _default_place()
@@ -398,6 +400,7 @@ class Api:
         for name in ("tensor", "as_tensor", "asarray"):
             setattr(torch, name, through_host(getattr(torch, name), False))
         torch.Tensor.new_tensor = through_host(torch.Tensor.new_tensor, True)
+        told_by_name()
 
 
 def _default_place() -> torch.device:

@@ -169,12 +169,7 @@ def _make(dry, func, looks, operands, scratch_bytes: int):
 
 
 def _as_told(dry, func, told: dict, args, kwargs, operands):
-    dry.notes.add(
-        "instead",
-        f"{op_name(func)} was not run: it takes what --op-memory says",
-        group=op_name(func),
-        verdict="with sizes told by --op-memory",
-    )
+    _say_told(dry, func)
     scratch = int(told.get("scratch_bytes") or 0)
     results = told.get("results") or []
     returns = func._schema.returns
@@ -191,6 +186,22 @@ def _as_told(dry, func, told: dict, args, kwargs, operands):
             f"--op-memory tells {len(results)} result(s) of {op_name(func)}, which has {len(returns)}: {func._schema}"
         )
     return _make(dry, func, [_told_look(func, r, operands) for r in results], operands, scratch)
+
+
+def make_told(dry, func, told: dict, results: list, operands):
+    """Of a function that is no operator of PyTorch's."""
+    _say_told(dry, func)
+    looks = [_told_look(func, result, operands) for result in results]
+    return _make(dry, func, looks, operands, int(told.get("scratch_bytes") or 0))
+
+
+def _say_told(dry, func) -> None:
+    dry.notes.add(
+        "instead",
+        f"{op_name(func)} was not run: it takes what --op-memory says",
+        group=op_name(func),
+        verdict="with sizes told by --op-memory",
+    )
 
 
 def _told_look(func, result: dict, operands):

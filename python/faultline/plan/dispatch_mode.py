@@ -206,6 +206,8 @@ class DryRunMode(TorchDispatchMode):
         result, fresh = self._realize(func, outcome, operands)
         for index, size, stride, offset, grows in outcome.changed:
             self._change(operands[index], size, stride, offset, grows)
+        if outcome.mutated and self.progress.updates.watches:
+            self.progress.updates.wrote([operands[index] for index in outcome.mutated])
         if func is kv_cache.GROWS:
             self.kv_cache.grew(operands, fresh)
         if values:

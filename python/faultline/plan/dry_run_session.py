@@ -203,7 +203,7 @@ class DryRunSession:
     def note_death(self, problem: BaseException, trace) -> None:
         """The exception that ended the program, with its line."""
         from . import places
-        from .unplannable import Unplannable, first_sentence, of_lost_threads, of_missing_cuda
+        from .unplannable import Unplannable, first_sentence, of_lost_threads, of_missing_cuda, of_own_mistake
 
         if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
             return
@@ -219,7 +219,7 @@ class DryRunSession:
                 _more_gpus(_asked_for(problem), _spawned(problem)),
                 f"{place.filename}:{place.lineno}" if place else None,
             )
-        if limit := of_missing_cuda(problem) or of_lost_threads(problem):
+        if limit := of_missing_cuda(problem) or of_lost_threads(problem) or of_own_mistake(problem, trace):
             Unplannable(limit)
         self.problem = {
             "type": type(problem).__name__,
@@ -260,6 +260,8 @@ class DryRunSession:
         from .older_torch import notice_deaths
 
         operations = self.mode.operations  # the program's: what settles makes some
+        self.progress.on_step = None
+        self.progress.updates.goes_on()
         if settle:
             _settle_backward_threads()
         if self.beyond.on and not self.stopped:

@@ -122,6 +122,7 @@ def install(session) -> None:
     _wear_environment(session)
     _rendezvous(session, c10d)
     _groups(watch, c10d)
+    _record_nothing(c10d)
     _split(c10d)
     _objects(watch, c10d)
     for name in ("TCPStore", "FileStore", "HashStore"):
@@ -257,6 +258,15 @@ def _groups(watch, c10d) -> None:
     dist.is_nccl_available = c10d.is_nccl_available = lambda: True
     if not hasattr(c10d, "ProcessGroupNCCL"):
         c10d.ProcessGroupNCCL = dist.ProcessGroupNCCL = type("ProcessGroupNCCL", (), {"Options": process_group.Options})
+
+
+def _record_nothing(c10d) -> None:
+    """From 2.15 on PyTorch's flight recorder listens to each group, and asks its backends, of which there are none here. What it writes down is for programs that hang."""
+    attach = getattr(c10d, "_maybe_attach_flight_recorder", None)
+    if attach is not None:
+        c10d._maybe_attach_flight_recorder = lambda group, *args, **options: (
+            None if isinstance(group, Alone) else attach(group, *args, **options)
+        )
 
 
 def _split(c10d) -> None:

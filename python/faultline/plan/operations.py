@@ -6,12 +6,14 @@ import functools
 
 import torch
 
+from .naming import op_name
 from .outcome import flatten, replace_tensors
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
 CPU = torch.device("cpu")
 HANDLERS: dict = {}
+_TAKEN_BY_HOST = "_faultline_taken_by_host"  # on an error: the operation's name
 
 
 def handles(*functions):
@@ -120,7 +122,14 @@ def refusal(func, args, kwargs, problem: Exception) -> Exception:
     except (RuntimeError, IndexError, ValueError) as told:
         if not isinstance(told, NotImplementedError) and "single memory location" not in str(told):
             return type(told)(str(told))
+    else:
+        setattr(problem, _TAKEN_BY_HOST, op_name(func))
     return problem
+
+
+def taken_by_host(problem: BaseException) -> str:
+    """The operation that ended so though PyTorch's own kernel for the host computes it: the dry run is wrong, not the program."""
+    return getattr(problem, _TAKEN_BY_HOST, "")
 
 
 # These may show more of a storage than the tensor they are given does.

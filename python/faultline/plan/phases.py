@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import functools
 import sys
-import weakref
 
 import torch
+
+from .weak_by_id import WeakById
 
 _MOST_MARKS = 20_000
 BUILDING, TRAINING, EVALUATION, GENERATION, SAVING = "building", "training", "evaluation", "generation", "saving"
@@ -21,7 +22,7 @@ class Phases:
         self._memory = memory
         self._marks = 0
         self.now = ""
-        self._trained: weakref.WeakSet = weakref.WeakSet()
+        self._trained = WeakById()
         self._optimized: set[int] = set()  # parameters that an optimizer has
         self.seen: list[str] = []
         self._has_stepped = self._untrained_in_steps = False

@@ -64,7 +64,7 @@ def _of_modules(paths, wanted: set[int]) -> dict[int, tuple[str, str]]:
     found: dict[int, tuple[str, str]] = {}
     on_gpu: dict[str, bool] = {}  # by model: has it been moved?
     attributes: list[tuple[int, str]] = []
-    for module, path in list(paths.items()):
+    for module, path in paths.items():
         model = path.partition(".")[0]
         for kind, members in (("parameter", module._parameters), ("buffer", module._buffers)):
             for name, value in members.items():

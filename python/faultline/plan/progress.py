@@ -14,6 +14,9 @@ from .naming import dtype_name
 from .older_torch import StorageRef, notice_deaths, run_backward
 from .phases import Phases
 from .program_names import model_name, names_of
+from .unharmed import unharmed
+from .updates import Updates
+from .weak_by_id import WeakById
 
 _sequence = torch.autograd._get_sequence_nr
 _MOST_FORWARDS = 500_000
@@ -40,7 +43,7 @@ class Progress:
     def __init__(self, memory: Memory):
         self._memory = memory
         self._running = _Running()
-        self._paths: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self._paths = WeakById()
         self._models: dict[str, object] = {}  # by name
         self._forward: dict[int, tuple[int, str]] = {}
         self._backwards = self._failures = 0
@@ -63,11 +66,15 @@ class Progress:
         self.before_step = self.on_backward = None  # told of the step before it is counted, and of each pass
         self._pins: dict[int, object] = {}
         self.phases = Phases(memory)
+        self.updates = Updates(self, memory)
 
     # --- modules
 
+    @unharmed
     def enter_module(self, module, _inputs) -> None:
         running = self._running
+        if not running.open:
+            self.updates.goes_on()
         if not running.open and module not in self._paths:
             model = module._modules.get("_orig_mod", module)  # as torch.compile wraps it
             self._name_all(model)
@@ -89,6 +96,7 @@ class Progress:
         inside = running.module + "." if running.module else ""
         running.module = path if path is not None else inside + type(module).__name__
 
+    @unharmed
     def leave_module(self, module, _inputs, _output) -> None:
         running = self._running
         if running.open:
@@ -117,6 +125,8 @@ class Progress:
                     tuple(parameter.size()), dtype_name(parameter.dtype), "parameter", f"{prefix}.{path}"
                 )
                 self._memory.device.tensor_note(record.allocation, number, 0)
+                if parameter.requires_grad:
+                    self.updates.has_parameter(record)
 
     # --- forward and backward
 
@@ -149,6 +159,7 @@ class Progress:
                 prepare, self.before_first_backward = self.before_first_backward, None
                 prepare()
             self.saw_backward = True
+            self.updates.goes_on()
             self.phases.trains()
             if self.calls is not None:
                 self.calls.backward_began()
@@ -166,6 +177,7 @@ class Progress:
             finally:
                 self._backwards -= 1
                 self._memory.stacks.leave_backward()
+                self.updates.backward_ran()
 
         return faultline
 
@@ -181,15 +193,24 @@ class Progress:
                 number = self._memory.device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), "parameter")
                 self._memory.device.tensor_note(record.allocation, number, 0)
 
+    @unharmed
     def step(self, optimizer, _args=None, _kwargs=None) -> None:
         notice_deaths()
         self.optimizes(p for group in getattr(optimizer, "param_groups", ()) for p in group["params"])
         self.phases.trains(stepped=True)
         if self.before_step is not None:
             self.before_step(optimizer)
-        if not self._ends_round(optimizer):
-            return
-        self._memory.device.step_mark(self.steps, f"Optimizer.step#{type(optimizer).__name__}.step")
+        if self._ends_round(optimizer):
+            self._ended(type(optimizer).__name__)
+
+    def updated(self) -> None:
+        """A step that no optimizer of PyTorch made (updates.py)."""
+        notice_deaths()
+        self.phases.trains(stepped=True)
+        self._ended("by hand")
+
+    def _ended(self, by: str) -> None:
+        self._memory.device.step_mark(self.steps, f"Optimizer.step#{by}.step")
         self.steps += 1
         if self.on_round is not None:
             self.on_round()

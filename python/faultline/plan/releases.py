@@ -1,5 +1,6 @@
 """What a release of PyTorch does on the GPU where the dry run answers in its place: the choice of attention kernels, libraries' workspaces, the blocks
-that kernels take for themselves. All of it is read in the sources of 2.1 to 2.13; newer ones are taken to do as the newest does.
+that kernels take for themselves. It is read in the sources of 2.1 to 2.13, and for 2.14 and 2.15 in those of the
+development between them, of which no release was told apart; newer ones are taken to do as the newest does.
 
 What PyTorch's own Python code and its composite operations do is the installed release's by itself and stands nowhere here. The version of cuDNN
 matters as much as PyTorch's: a build with CUDA tells its own, for one without it is that of the wheels on PyPI.
@@ -16,6 +17,8 @@ import torch
 
 # Of the wheels on PyPI: since which release, with which CUDA, with which cuDNN (as cudnnGetVersion() writes it).
 _WHEELS = (
+    ((2, 15), (13, 2), 92600),
+    ((2, 14), (13, 0), 92400),
     ((2, 12), (13, 0), 92000),
     ((2, 11), (13, 0), 91900),
     ((2, 8), (12, 8), 91002),
@@ -24,7 +27,7 @@ _WHEELS = (
     ((2, 4), (12, 1), 90100),
     ((0, 0), (12, 1), 8902),
 )
-NEWEST = (2, 13)  # that is known
+NEWEST = (2, 15)  # that is known
 # Of the others, where it differs.
 _CUDNN_WITH = {
     ((2, 6), (12, 6)): 90501,

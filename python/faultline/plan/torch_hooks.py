@@ -28,6 +28,7 @@ from .dispatch_mode import Unplannable
 from .naming import operands_text
 from .older_torch import OutOfMemoryError, autocast_dtype, check_distributions_as_newer, watch_backward
 from .outcome import flatten
+from .overrides import overridable
 from .program_names import argument_names
 
 
@@ -81,7 +82,7 @@ def _choose_kernels(session) -> None:
     _batch_norm()
     _linear()
     _one_hot(session.mode)
-    _ctc_loss()
+    _ctc_loss(session)
     cudnn_rnn.install(session)
 
 
@@ -89,6 +90,7 @@ def _linear() -> None:
     """A linear layer on an input that is not contiguous adds its bias in place, but not while a dispatch mode is on."""
     original = torch._C._nn.linear
 
+    @overridable(original)
     def linear(input, weight, bias=None):
         if bias is None or not input.is_cuda or input.dim() < 3 or input.is_contiguous() or bias.dim() != 1:
             return original(input, weight, bias)
@@ -103,6 +105,7 @@ def _one_hot(mode) -> None:
     """Zeros that are then written: without its name nothing tells what they are for."""
     original = torch._C._nn.one_hot
 
+    @overridable(original)
     def one_hot(tensor, num_classes=-1):
         mode.made_by = "aten::one_hot", operands_text([tensor])
         try:
@@ -113,16 +116,30 @@ def _one_hot(mode) -> None:
     torch._C._nn.one_hot = torch.nn.functional.one_hot = one_hot
 
 
-def _ctc_loss() -> None:
-    """Lengths on the host are read as numbers, but not while a dispatch mode is on."""
+def _ctc_loss(session) -> None:
+    """Lengths are read as numbers wherever they are, but not while a dispatch mode is on."""
     original = torch.ctc_loss
 
+    def lengths(given, otherwise: list[int], even: bool):
+        if not isinstance(given, torch.Tensor):
+            return given
+        values = session.values.view(given) if given.is_cuda else given
+        if values is not None and not (given.is_cuda and session.values.is_assumed(given)):
+            return values.flatten().tolist()
+        if even:
+            session.notes.add("value", "lengths of targets for ctc_loss() are not known: they were taken as equal")
+        else:
+            session.notes.at_most("lengths for ctc_loss() are not known: they were taken as the longest there can be")
+        return otherwise
+
+    @overridable(original)
     def ctc_loss(log_probs, targets, input_lengths, target_lengths, *rest, **options):
-        if log_probs.is_cuda:
-            input_lengths, target_lengths = (
-                t.tolist() if isinstance(t, torch.Tensor) and not t.is_cuda else t
-                for t in (input_lengths, target_lengths)
-            )
+        if log_probs.is_cuda and log_probs.dim() in (2, 3):
+            batch = log_probs.size(1) if log_probs.dim() == 3 else 1
+            joined = targets.dim() == 1
+            share, left = divmod(targets.size(0), batch) if joined else (targets.size(1), 0)
+            input_lengths = lengths(input_lengths, [log_probs.size(0)] * batch, False)
+            target_lengths = lengths(target_lengths, [share + (n < left) for n in range(batch)], joined)
         return original(log_probs, targets, input_lengths, target_lengths, *rest, **options)
 
     torch.ctc_loss = ctc_loss
@@ -132,6 +149,7 @@ def _batch_norm() -> None:
     """On a GPU batch norm is cuDNN's wherever cuDNN takes it."""
     original = torch.batch_norm
 
+    @overridable(original)
     def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
         if (
             input.is_cuda

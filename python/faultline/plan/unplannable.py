@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import traceback
 
+from .._file_owner import is_own
 from ..common.stacks import user_line
 
 
@@ -35,6 +37,31 @@ def first_sentence(text: str) -> str:
     return text if len(text) < 600 else (text[:600].rpartition(". ")[0] or text[:600].strip()) + "."
 
 
+def _own_failure(what: str, problem: BaseException) -> str:
+    """For what the dry run broke: whoever reads it looks for a mistake of the program's otherwise."""
+    return f"{what}: this is a failure of Faultline's dry run, not of the program, which may well run on a GPU ({type(problem).__name__}: {first_sentence(str(problem))})"
+
+
+_MEANT = "_faultline_meant"
+_MISTAKES = (
+    AttributeError,
+    NameError,
+    KeyError,
+    AssertionError,
+    RecursionError,
+)  # the dry run raises none of them on purpose
+
+
+def meant(problem: BaseException) -> BaseException:
+    """An error that the program would have without the dry run, too, and that the dry run raises in the place of who would."""
+    setattr(problem, _MEANT, True)
+    return problem
+
+
+def is_meant(problem: BaseException) -> bool:
+    return hasattr(problem, _MEANT)
+
+
 class Unplannable(RuntimeError):
     """An operation that the dry run cannot answer. The program may catch it like any other error; the plan knows of it all the same."""
 
@@ -47,3 +74,19 @@ class Unplannable(RuntimeError):
             "text": text,
             "line": line or user_line() or Unplannable.backward_line,
         }
+
+
+def of_own_mistake(problem: BaseException, trace) -> str:
+    """In words, where the dry run broke the program; empty: it is the program's."""
+    from .operations import taken_by_host
+
+    if isinstance(problem, Unplannable) or is_meant(problem):
+        return ""
+    if operation := taken_by_host(problem):
+        return _own_failure(
+            f"{operation} is refused here, and PyTorch's kernel for the CPU takes the same operands", problem
+        )
+    frames = traceback.extract_tb(trace)
+    if frames and is_own(frames[-1].filename) and isinstance(problem, _MISTAKES):
+        return _own_failure(f"{frames[-1].name}() failed", problem)
+    return ""

@@ -164,6 +164,9 @@ def wanted(options: dict) -> dict[str, int]:
     return values
 
 
+_armed: dict[str, int] = {}
+
+
 def arm(values: dict[str, int]) -> None:
     before = importlib.machinery.SourceFileLoader.source_to_code
 
@@ -184,7 +187,13 @@ def arm(values: dict[str, int]) -> None:
         return loader.source_to_code(loader.get_data(path), path)  # a cached compilation would have the old value
 
     importlib.machinery.SourceFileLoader.get_code = fresh_code
-    _run_script(values)
+    _armed.update(values)
+
+
+def run_changed_script() -> None:
+    """Called when the program's own folders are on sys.path (_inject/sitecustomize.py); returns where its source is not to be changed."""
+    if _armed:
+        _run_script(_armed)
 
 
 def _command() -> list[str]:

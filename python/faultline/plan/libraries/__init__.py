@@ -6,10 +6,11 @@ missing and the program cannot do without it, a stand-in with the sizes of its d
 
 from __future__ import annotations
 
-from . import bitsandbytes, missing, triton
+from . import bitsandbytes, extensions, missing, triton
 
 
 def install(session) -> None:
     bitsandbytes.install(session)
     triton.install(session)
+    extensions.install(session)
     missing.install(session)

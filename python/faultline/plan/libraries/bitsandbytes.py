@@ -19,10 +19,15 @@ _LOGGER = "bitsandbytes.cextension"
 class _Function:
     """A native function: whoever calls it gets 0, which is success to those that look."""
 
-    def __init__(self, name: str):
-        self.__name__ = name
+    def __init__(self, name: str, notes):
+        self.__name__, self._notes = name, notes
 
     def __call__(self, *_args):
+        self._notes.add(
+            "kernel",
+            "bitsandbytes's kernels did nothing: what its own code allocates was counted, their numbers were not computed",
+            line="",
+        )
         return 0
 
 
@@ -48,7 +53,7 @@ class _NativeLibrary:
         if name == "cget_managed_ptr":
             return self._managed_pointer
         function = getattr(self._on_host, name, None) if self._on_host is not None else None
-        return function if function is not None else _Function(name)
+        return function if function is not None else _Function(name, self._notes)
 
     def _managed_pointer(self, size):
         """Memory that the driver moves between host and GPU: addresses without memory until somebody writes there."""
@@ -75,10 +80,5 @@ def install(session) -> None:
         except OSError:
             on_host = None
         module.lib = _NativeLibrary(on_host, session.notes)
-        session.notes.add(
-            "kernel",
-            "bitsandbytes's kernels did nothing: what its own code allocates was counted, their numbers were not computed",
-            line="",
-        )
 
     ImportWatch(("bitsandbytes.cextension",), after, before)

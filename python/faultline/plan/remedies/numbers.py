@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import asdict
 
 import torch
 
+from ..weak_by_id import WeakById
 from .accumulating import accumulation_edits
 from .edits import VALUE, number_edit
 from .remedy import Offer, Remedy
@@ -165,17 +165,17 @@ class Sequence(_Number):
 def accumulate(seen) -> None:
     """Each optimizer and module for itself: of its calls that would clear gradients, those after every second batch do. A call with nothing to clear begins anew, so that two
     that clear the same (model.zero_grad() beside optimizer.zero_grad()) keep and clear together."""
-    kept = weakref.WeakKeyDictionary()  # each with the number of backward passes when it first kept its gradients
+    kept = WeakById()  # each with the number of backward passes when it first kept its gradients
 
     def around(zero_grad, parameters):
         def faultline(this, *args, **kwargs):
             if all(p.grad is None for p in parameters(this)):
-                kept.pop(this, None)
+                kept.pop(this)
             elif kept.setdefault(this, seen.passes) == seen.passes:
                 seen.applied["accumulate"] = "gradients were kept for two batches"
                 return None
             else:
-                del kept[this]
+                kept.pop(this)
             return zero_grad(this, *args, **kwargs)
 
         return faultline

@@ -9,6 +9,8 @@ import torch
 
 from ...common.stacks import user_line
 from ..program_names import called_as
+from ..unharmed import unharmed
+from ..weak_by_id import WeakById
 from .accumulating import lengths_at
 from .edits import Edit, Statement
 
@@ -55,7 +57,7 @@ class Seen:
         self.uses: set[str] = set()
         self.optimizers: list[Optimizer] = []
         self.models: list[Model] = []
-        self.modules: weakref.WeakSet = weakref.WeakSet()
+        self.modules = WeakById()
         self.called_at: dict[tuple[str, str], None] = {}  # lines that call models, and what they call there
         self.moved: dict[int, str] = {}  # where a model was put onto the GPU
         self.lasting: dict[str, int] = {}
@@ -102,11 +104,12 @@ class Seen:
 
     def _watch_modules(self) -> None:
         module, seen = torch.nn.Module, self
+        made = unharmed(self.modules.add)
         init, to, cuda, load = module.__init__, module.to, module.cuda, module.load_state_dict
 
         def faultline_init(this, *args, **kwargs):
             init(this, *args, **kwargs)
-            seen.modules.add(this)
+            made(this)
 
         def faultline_to(this, *args, **kwargs):
             seen.moved.setdefault(id(this), user_line())
