@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/decompress.h"
 #include "base/plain_file.h"
@@ -64,7 +65,7 @@ Result<ByteStream> ByteStream::open(const std::string& path, NamedBy named_by) {
     if (fd < 0) return file_error("cannot be opened", errno);
   }
   auto raw = std::make_unique<FileFiller>(fd, !is_standard_input);
-  struct stat status{};
+  struct stat status {};
   if (::fstat(fd, &status) != 0) return file_error("cannot be examined", errno);
   if (S_ISDIR(status.st_mode)) return Error{"is a directory", {}, "Name a file in it."};
   if (S_ISREG(status.st_mode)) {
@@ -123,6 +124,20 @@ Result<const std::uint8_t*> ByteStream::more(const std::uint8_t* at, std::size_t
   return window_.data();
 }
 
+namespace {
+
+// Room for all that may come, once: pages that stay empty cost nothing, and a string that doubles holds itself twice while it does.
+void make_room(std::string& text, std::size_t limit) {
+  constexpr std::size_t kLarge = std::size_t{16} << 20;
+  if (text.size() < kLarge || text.capacity() > limit) return;
+  try {
+    text.reserve(limit + ByteStream::kWindowBytes + 1);
+  } catch (const std::bad_alloc&) {  // a limit on the address space: it doubles after all
+  }
+}
+
+}  // namespace
+
 Result<std::string> ByteStream::read_all(std::size_t limit) {
   std::string text;
   if (plain_size_) {
@@ -131,6 +146,7 @@ Result<std::string> ByteStream::read_all(std::size_t limit) {
   }
   const std::uint8_t* at = begin();
   while (true) {
+    if (!plain_size_) make_room(text, limit);
     text.append(reinterpret_cast<const char*>(at), static_cast<std::size_t>(end() - at));
     if (text.size() > limit) return too_large(limit);
     Result<const std::uint8_t*> next = more(end(), 1);

@@ -13,9 +13,15 @@ inline constexpr std::size_t kMostJsonBytes = std::size_t{16} << 20;
 inline constexpr std::size_t kMostJsonDepth = 64;
 inline constexpr std::size_t kMostJsonValues = 1'000'000;
 inline constexpr std::size_t kMostJsonMembers = 512;  // of one object
+// What is made of an object takes a hundred times the three bytes that an empty one is written in.
+inline constexpr std::size_t kMostJsonObjects = std::size_t{1} << 18;
+inline constexpr std::size_t kMostJsonListed = std::size_t{1} << 16;  // objects in one list
 
 // Ok when the text is JSON within these bounds; the Error says which it is not.
 Status check_json(std::string_view text);
+
+// Whether the text is JSON that is nested no deeper than that, of any size.
+bool is_json_within(std::string_view text, std::size_t most_depth);
 
 template <class Json = nlohmann::json>
 Result<Json> parse_json(std::string_view text) {

@@ -28,6 +28,29 @@ TEST(JsonInput, DepthValuesMembersAndSizeHaveEnds) {
   EXPECT_FALSE(check_json("\"" + std::string(kMostJsonBytes, 'x') + "\"").ok());
 }
 
+// Three bytes of text each, and some hundred of memory for what is made of it.
+TEST(JsonInput, ObjectsHaveAnEnd) {
+  const auto list = [](std::size_t count) {
+    std::string text = "[{}";
+    for (std::size_t at = 1; at < count; ++at) text += ",{}";
+    return text + "]";
+  };
+  EXPECT_TRUE(check_json(list(kMostJsonListed)).ok());
+  EXPECT_EQ(check_json(list(kMostJsonListed + 1)).error().what, "a list of the JSON has more than 65536 objects");
+  std::string lists = "[" + list(kMostJsonListed - 1);
+  for (int more = 0; more < 4; ++more) lists += "," + list(kMostJsonListed);
+  EXPECT_EQ(check_json(lists + "]").error().what, "the JSON has more than 262144 objects");
+}
+
+TEST(JsonInput, DepthAloneIsAskedOfLargeDocuments) {
+  EXPECT_TRUE(is_json_within(nested(64), 64));
+  EXPECT_FALSE(is_json_within(nested(65), 64));
+  EXPECT_FALSE(is_json_within("[1", 64));
+  std::string wide = "[[]";
+  for (int at = 0; at < 200'000; ++at) wide += ",[]";
+  EXPECT_TRUE(is_json_within(wide + "]", 2));
+}
+
 TEST(JsonInput, WhatIsNoJsonSaysWhere) {
   const Status checked = check_json("{\"a\": }");
   ASSERT_FALSE(checked.ok());

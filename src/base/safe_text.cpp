@@ -44,7 +44,7 @@ DecodedCharacter decode_utf8(std::string_view text) {
 }
 
 bool is_harmful(char32_t code) {
-  static constexpr std::array<CodeRange, 18> kHarmful = {{{0, 0x1F},
+  static constexpr std::array<CodeRange, 19> kHarmful = {{{0, 0x1F},
                                                           {0x7F, 0x9F},
                                                           {0xAD, 0xAD},
                                                           {0x34F, 0x34F},
@@ -60,6 +60,7 @@ bool is_harmful(char32_t code) {
                                                           {0xFEFF, 0xFEFF},
                                                           {0xFFA0, 0xFFA0},
                                                           {0xFFF0, 0xFFFB},
+                                                          {0xFFFE, 0xFFFF},
                                                           {0xE0000, 0xE0FFF},
                                                           {0xF0000, 0x10FFFF}}};
   return std::any_of(kHarmful.begin(), kHarmful.end(),
@@ -82,6 +83,9 @@ std::string shown(std::string_view text, std::size_t limit) {
     } else {
       out += text.substr(0, length);
     }
+    // "##[error]" and "##vso[…]" are commands of servers that run a program's output through, wherever in a line they stand
+    if (out.ends_with("##") && (text.substr(length).starts_with("[") || text.substr(length).starts_with("vso[")))
+      out.replace(out.size() - 1, 1, "\\x23");
     text.remove_prefix(length);
   }
   return cut ? out + " [cut]" : out;

@@ -18,7 +18,7 @@ inline constexpr char32_t kReplacementCharacter = 0xFFFD;
 // The first character of `text`, which is not empty. A bad byte is one replacement character.
 DecodedCharacter decode_utf8(std::string_view text);
 
-// Would act on a terminal or hide: C0, DEL, C1, soft hyphen, zero-width and direction marks, separators, variation selectors, tags, private use.
+// Would act on a terminal or hide: C0, DEL, C1, soft hyphen, zero-width and direction marks, separators, variation selectors, tags, private use, and U+FFFE and U+FFFF, which no XML may hold.
 bool is_harmful(char32_t code);
 
 // Valid UTF-8 on one line: whitespace is a space, what is harmful a visible \x1b or \u202e, bad bytes U+FFFD. Text longer than `limit` bytes is cut and says so.

@@ -20,6 +20,17 @@ TEST(SafeText, WhatActsOrHidesIsSpelledOut) {
   EXPECT_EQ(shown("größe 日本 ✓"), "größe 日本 ✓");
 }
 
+TEST(SafeText, CommandsOfServersAreSpelledOut) {
+  EXPECT_EQ(shown("a ##[error]b"), "a #\\x23[error]b");
+  EXPECT_EQ(shown("###vso[task.x]"), "##\\x23vso[task.x]");
+  for (const char* harmless : {"## heading", "a # [b]", "##vs", "##"}) EXPECT_EQ(shown(harmless), harmless);
+}
+
+TEST(SafeText, WhatNoXmlMayHoldIsSpelledOut) {
+  EXPECT_EQ(shown("a\xef\xbf\xbe\xef\xbf\xbf"), "a\\ufffe\\uffff");
+  EXPECT_EQ(shown("\xef\xbf\xbd"), "\xef\xbf\xbd");
+}
+
 TEST(SafeText, BytesThatAreNoTextBecomeReplacementCharacters) {
   EXPECT_EQ(shown("\xc0\xaf"), "\uFFFD\uFFFD");
   EXPECT_EQ(shown("\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD");

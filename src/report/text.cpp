@@ -78,6 +78,11 @@ std::size_t word_end(std::string_view text) {
   return end;
 }
 
+// GitHub takes a line that begins with "::" for a command, whatever blanks stand before it.
+std::string as_line_begin(std::string_view word) {
+  return word.starts_with("::") ? "\\x3a" + std::string(word.substr(1)) : std::string(word);
+}
+
 // As many whole characters of `text` from its start (or its end) as fit in `width` columns.
 std::string_view first_columns(std::string_view text, int width) {
   std::size_t at = 0;
@@ -137,10 +142,14 @@ std::vector<std::string> wrap(std::string_view text, int width) {
     text.remove_prefix(std::min(end + 1, text.size()));
     if (word.empty()) continue;
     if (!line.empty() && display_width(line) + 1 + display_width(word) > width) flush();
+    std::string at_begin;
+    if (line.empty()) word = at_begin = as_line_begin(word);
     while (display_width(word) > width) {
       const std::string_view head = first_columns(word, width);
       lines.emplace_back(head);
       word.remove_prefix(head.size());
+      const std::string rest = as_line_begin(word);
+      word = at_begin = rest;
     }
     if (!line.empty()) line += ' ';
     line += word;

@@ -56,6 +56,20 @@ TEST(Wrap, BreaksAtSpacesAndBreaksWordsOnlyWhenTheyMustBe) {
   EXPECT_TRUE(wrap("   ", 4).empty());
 }
 
+// GitHub runs such lines, also behind blanks.
+TEST(Wrap, NoLineBeginsAsACommand) {
+  EXPECT_EQ(wrap("::error::x", 20), (std::vector<std::string>{"\\x3a:error::x"}));
+  EXPECT_EQ(wrap("a ::b", 20), (std::vector<std::string>{"a ::b"}));
+  for (const char* text : {"one ::stop-commands::two", "at::native::add_kernel_cuda", "::::::::", "a:: ::b ::c"}) {
+    for (int width = 2; width < 30; ++width) {
+      for (const std::string& line : wrap(text, width)) {
+        EXPECT_FALSE(line.starts_with("::")) << text << " at " << width;
+        EXPECT_LE(display_width(line), width);
+      }
+    }
+  }
+}
+
 TEST(Wrap, KeepsANumberWithItsUnitAndAShapeInOnePiece) {
   EXPECT_EQ(wrap("it saves 4.10 GiB.", 14), (std::vector<std::string>{"it saves", "4.10 GiB."}));
   EXPECT_EQ(wrap("it saves 4.10 Gift", 14), (std::vector<std::string>{"it saves 4.10", "Gift"}));

@@ -4,6 +4,7 @@
 #include <bitset>
 #include <memory>
 
+#include "trace/pushed_frame.h"
 #include "trace/validate.h"
 
 namespace faultline {
@@ -145,7 +146,7 @@ void Definitions::resolve_stacks(Trace& trace, TraceIds& ids) {
   ids.stacks.set(0, 0);
   for (auto& [id, stack] : stacks_) {
     if (id != 0 && ids.stacks.rename(stack.caller) && ids.frames.rename(stack.frame))
-      ids.stacks.set(id, trace.stacks.push(stack.caller, stack.frame).value);
+      ids.stacks.set(id, push_frame(trace, stack.caller, stack.frame).value);
   }
 }
 

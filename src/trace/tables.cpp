@@ -1,5 +1,7 @@
 #include "trace/tables.h"
 
+#include <algorithm>
+
 namespace faultline {
 
 StringId StringTable::intern(std::string_view text) {
@@ -26,7 +28,15 @@ FrameId StackTable::intern_frame(const Frame& frame) {
   return FrameId(at->second);
 }
 
+namespace {
+
+// Whoever walks every stack walks this much of each: without an end to it the work grows with the square of the input.
+constexpr std::uint32_t kDeepestStack = 1024;
+
+}  // namespace
+
 StackId StackTable::push(StackId caller, FrameId frame) {
+  if (nodes_[caller.index()].depth == kDeepestStack) return caller;
   const std::uint64_t key = std::uint64_t{caller.value} << 32 | frame.value;
   const auto [at, fresh] = node_ids_.try_emplace(key, static_cast<std::uint32_t>(nodes_.size()));
   if (fresh) nodes_.push_back({caller, frame, nodes_[caller.index()].depth + 1});
@@ -35,6 +45,7 @@ StackId StackTable::push(StackId caller, FrameId frame) {
 
 StackId StackTable::intern(std::span<const FrameId> innermost_first) {
   StackId stack;
+  innermost_first = innermost_first.first(std::min<std::size_t>(innermost_first.size(), kDeepestStack));
   for (auto at = innermost_first.rbegin(); at != innermost_first.rend(); ++at) stack = push(stack, *at);
   return stack;
 }

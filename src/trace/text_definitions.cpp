@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "trace/pushed_frame.h"
 #include "trace/text_fields.h"
 
 namespace faultline::text {
@@ -89,13 +90,13 @@ Result<StackId> TextDefinitions::read_stack(LineReader& line) {
   } else {
     const Result<FrameId> frame = read_frame(*first, line);
     if (!frame) return frame.error();
-    stack = trace_.stacks.push(stack, *frame);
+    stack = push_frame(trace_, stack, *frame);
   }
   while (line.take(">")) {
     if (line.at_end()) return bad("a frame is missing behind '>'");
     const Result<FrameId> frame = read_frame(line);
     if (!frame) return frame.error();
-    stack = trace_.stacks.push(stack, *frame);
+    stack = push_frame(trace_, stack, *frame);
   }
   if (Status status = nothing_more(line); !status) return status.error();
   return stack;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/safe_text.h"
 #include "trace/sample_traces.h"
 
 namespace faultline {
@@ -188,6 +189,39 @@ TEST(TraceText, GivesBackWhatWasWritten) {
     if (HasFatalFailure()) FAIL() << "seed " << seed << "\n" << text;
     ASSERT_EQ(trace_to_text(*read), text);
   }
+}
+
+// Names are anybody's: what acts on a terminal, or is no text, is spelled out and comes back as the bytes that it was.
+TEST(TraceText, HoldsNoControlCharactersAndIsUtf8) {
+  for (const std::string name : {"\x1b[31m", "\xc2\x9b", "\xe2\x80\xae", "\xff\xfe", "a\xed\xa0\x80", "\xef\xbf\xbe",
+                                 "größe 日本", "\xef\xbf\xbd", "\t\"\\"}) {
+    Trace trace = parsed("faultline-trace-text 1\nalloc #a 1KiB\n");
+    trace.devices.resize(1);
+    trace.devices[0].name = trace.source_path = name;
+    trace.properties[name] = name;
+    const std::string text = trace_to_text(trace);
+    for (std::string_view rest = text; !rest.empty();) {
+      const auto [code, length] = decode_utf8(rest);
+      EXPECT_TRUE(code == '\n' || !is_harmful(code)) << text;
+      EXPECT_TRUE(code != kReplacementCharacter || length == 3) << text;
+      rest.remove_prefix(length);
+    }
+    const Trace again = parsed(text);
+    EXPECT_EQ(again.devices[0].name, name);
+    EXPECT_EQ(again.properties.at(name), name);
+    EXPECT_EQ(trace_to_text(again), text);
+  }
+}
+
+TEST(TraceText, AStackHasAnEnd) {
+  std::string text = "faultline-trace-text 1\nstack s0 = a.py:1 f\n";
+  for (int at = 1; at < 3000; ++at)
+    text +=
+        "stack s" + std::to_string(at) + " = s" + std::to_string(at - 1) + " > a.py:" + std::to_string(at + 1) + " f\n";
+  const Trace trace = parsed(text + "alloc #a 1KiB stack=s2999\n");
+  EXPECT_EQ(trace.stacks.depth(trace.events.at(0).stack), 1024u);
+  EXPECT_EQ(trace.lost.size(), 1u);
+  EXPECT_EQ(trace.lost.begin()->second, 3000u - 1024u);
 }
 
 TEST(TraceText, ReadsWellForAnOrdinaryTrace) {

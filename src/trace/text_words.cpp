@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/safe_text.h"
 #include "trace/validate.h"
 
 namespace faultline {
@@ -113,20 +114,24 @@ bool is_plain(std::string_view name) {
   });
 }
 
+// What would act on a terminal, or is no UTF-8, byte by byte: the reader makes the same bytes of it.
 std::string quoted(std::string_view name) {
   std::string text = "\"";
-  for (const char c : name) {
-    if (c == '"' || c == '\\') {
+  while (!name.empty()) {
+    const auto [code, length] = decode_utf8(name);
+    const std::string_view character = name.substr(0, length);
+    name.remove_prefix(length);
+    if (code == '"' || code == '\\') {
       text += '\\';
-      text += c;
-    } else if (c == '\n') {
+      text += character;
+    } else if (code == '\n') {
       text += "\\n";
-    } else if (c == '\t') {
+    } else if (code == '\t') {
       text += "\\t";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else if (is_harmful(code) || (code == kReplacementCharacter && length == 1)) {
+      for (const char byte : character) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
     } else {
-      text += c;
+      text += character;
     }
   }
   return text + '"';

@@ -61,6 +61,7 @@ LONG = (
     "test_files.py::test_a_function_of_a_running_program_writes_nothing_either",
     "test_live_process.py::test_what_is_open_is_the_programs_own",
     "test_shim_torch.py::test_torch_imported_in_a_thread",
+    "test_hostile.py::test_a_text_that_unpacks_beyond_bounds_is_refused",
     "test_shim_torch.py::test_what_a_build_without_a_history_cannot_do_is_noted",
     "test_tensorflow_run.py::TestTensorFlow::test_the_verdict_on_programs_that_people_are_told_are_at_fault[10_huge_tensorflow",
     "test_tensorflow_run.py::TestTensorFlow::test_the_verdict_on_programs_that_people_are_told_are_at_fault[12_",

@@ -66,6 +66,16 @@ def deep_stack(depth, events):
     )
 
 
+def recursion(depth):
+    """A function that calls itself, and allocates on each level."""
+    return (
+        MARK
+        + "can addresses stacks complete-from-start events\nproperty process.ended = exit\nstack s0 = main.py:1 f\n"
+        + "".join(f"stack s{i} = s{i - 1} > main.py:{i} f\n" for i in range(1, depth))
+        + "".join(f"alloc 1KiB driver @{0x7F0000000000 + (i << 10):#x} stack=s{i}\n" for i in range(depth))
+    )
+
+
 def stacks_within_stacks(count):
     stacks = "stack s0 = main.py:1 f\n" + "".join(
         f"stack s{i} = s{i - 1} > main.py:{i} f{i}\n" for i in range(1, count)
@@ -276,6 +286,19 @@ def gzip_bomb(start, filler, size_bytes):
     """`start`, then `filler` again and again, packed about a thousandfold."""
     piece = filler * (1 + (1 << 20) // len(filler))
     return gzip.compress(start + piece * (size_bytes // len(piece)), 9)
+
+
+def empty_findings(count):
+    return gzip.compress(b'{"schema":"faultline.report/1","findings":[{}' + b",{}" * (count - 1) + b"]}", 9)
+
+
+def notebook_of_cells(count):
+    """The last of them fails."""
+    cell = '{"cell_type":"code","execution_count":%d,"metadata":{},"source":["x"],"outputs":[%s]}'
+    stream = '{"output_type":"stream","name":"stdout","text":["step\\n"]}'
+    error = '{"output_type":"error","ename":"RuntimeError","evalue":"CUDA error: out of memory","traceback":["RuntimeError: CUDA error: out of memory"]}'
+    cells = [cell % (at, stream) for at in range(count)] + [cell % (count, error)]
+    return '{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":[' + ",".join(cells) + "]}"
 
 
 def xz_bomb(start, filler, size_bytes):

@@ -8,6 +8,7 @@ import re
 import resource
 import struct
 import subprocess
+import xml.etree.ElementTree
 import zlib
 
 import pytest
@@ -70,6 +71,7 @@ TRACES = {
     "threads": (lambda: hostile.many_threads(60_000), ""),
     "deep stack": (lambda: hostile.deep_stack(50_000, 5_000), ""),
     "stacks within stacks": (lambda: hostile.stacks_within_stacks(20_000), ""),
+    "recursion": (lambda: hostile.recursion(40_000), "memory/leak"),
     "lines and steps": (lambda: hostile.many_lines_over_many_steps(20_000, 40_000), ""),
     "growing lines": (lambda: hostile.many_growing_lines(20_000, 12), ""),
     "faults": (lambda: hostile.many_faults(60_000), "access/illegal-address"),
@@ -176,6 +178,19 @@ def test_a_plan_with_far_too_much_in_it_is_shown_in_short(bounded, tmp_path):
     ), done
 
 
+def test_empty_findings_without_end_are_refused(refused, tmp_path):
+    for name, content in (("a", hostile.empty_findings(990_000)), ("b", hostile.empty_findings(100_000))):
+        path = write(tmp_path / name, content)
+        for extra in ([], ["--format", "json"]):
+            assert "objects" in refused("explain", *extra, path, memory=GIB // 2)
+
+
+def test_a_notebook_of_many_cells_is_read(bounded, tmp_path):
+    path = write(tmp_path / "many.ipynb", hostile.notebook_of_cells(200_000))
+    done = bounded("explain", path, memory=2 * GIB)
+    assert done.returncode == 1 and b"memory/out-of-memory" in done.stdout, done
+
+
 # -- what unpacks to much
 
 
@@ -198,6 +213,12 @@ def test_what_unpacks_to_hundreds_of_megabytes_of_nothing_is_refused(refused, tm
     assert packed.stat().st_size < 2 << 20
     sentence = refused("explain", packed)
     assert "over 512 times its size" in sentence or "made of empty objects" in sentence
+
+
+def test_a_text_that_unpacks_beyond_bounds_is_refused(refused, tmp_path):
+    line = b"".join(b"%032x step\n" % (at * 2654435761 % 2**97) for at in range(20_000))
+    packed = write(tmp_path / "log.gz", gzip.compress(line * (600 * (1 << 20) // len(line)), 1))
+    assert "512 MiB" in refused("explain", packed)  # within the memory that every test here has
 
 
 def test_a_recording_that_packs_well_is_read(bounded, tmp_path):
@@ -461,6 +482,38 @@ def test_nothing_of_a_trace_can_act_on_the_terminal(bounded, tmp_path, extra, lo
     assert all(harmless(line) for line in text.split("\n"))
     if "json" in extra:
         assert json.loads(text)["devices"][0]["name"] == NASTY
+
+
+COMMANDS = "::stop-commands::x at::native::f ##[error]y ##vso[task.z] " * 4
+
+
+# Servers take such lines of a program's output for commands, also behind blanks.
+@pytest.mark.parametrize("columns", [40, 57, 80, 120])
+def test_no_line_of_a_report_is_a_command_of_a_server(bounded, tmp_path, columns):
+    quoted = COMMANDS.strip()
+    text = (
+        hostile.MARK + f'device 0 name="{quoted}" capacity=1GiB\nproperty "{quoted}" = "{quoted}"\nlost "{quoted}" 3\n'
+        f'alloc 1GiB tensor="{quoted}"[4] at "{quoted}.py":3 "{quoted}"\nalloc-failed 1GiB at "{quoted}.py":4 "{quoted}"\n'
+        f'call k = fault "{quoted}" kernel="{quoted}" file="{quoted}.cu" line=3 instruction="{quoted}"\nfault call=k at "{quoted}.py":9 f\n'
+    )
+    path = write(tmp_path / "trace.txt", text)
+    for extra in ([], ["--verbose"]):
+        done = bounded("explain", *extra, path, env={**os.environ, "COLUMNS": str(columns)})
+        for line in done.stdout.decode().splitlines():
+            assert not line.strip().startswith("::"), line
+            assert "##[" not in line and "##vso[" not in line, line
+
+
+@pytest.mark.parametrize("form", ["junit", "text-trace"])
+def test_documents_hold_what_their_readers_take(bounded, tmp_path, form):
+    path = write(tmp_path / "trace.txt", nasty_trace().replace("f\n", 'f\nlost "\\xef\\xbf\\xbe\\xff\\xfe" 2\n', 1))
+    document = bounded("explain", "--format", form, path).stdout.decode()  # is UTF-8
+    assert all(harmless(line) for line in document.split("\n"))
+    if form == "junit":
+        xml.etree.ElementTree.fromstring(document)
+    else:
+        again = bounded("explain", "--format", form, write(tmp_path / "again.txt", document)).stdout.decode()
+        assert again.splitlines()[2:] == document.splitlines()[2:]
 
 
 def test_replay_shows_nothing_that_acts(bounded, tmp_path):

@@ -6,7 +6,7 @@ namespace faultline {
 namespace {
 
 constexpr std::size_t kMostLogBytes = std::size_t{4} << 30;
-constexpr std::size_t kMostStreamedBytes = std::size_t{1} << 30;  // of what does not say its size beforehand
+constexpr std::size_t kMostStreamedBytes = std::size_t{512} << 20;  // of what does not say its size beforehand
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/json_input.h"
 #include "sources/error_text/error_text.h"
 
 namespace faultline {
@@ -12,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-constexpr int kMaxDepth = 64;
+constexpr std::size_t kMaxDepth = 64;
 
 // Text is a string, or a list of strings one after the other.
 std::string text_of(const Json& object, const char* name, std::string_view between) {
@@ -68,16 +69,10 @@ bool looks_like_notebook(std::span<const std::uint8_t> head) {
 Result<Trace> read_notebook(ByteStream& stream, const std::string& path) {
   Result<std::string> bytes = stream.read_all(kMostBytes);
   if (!bytes) return bytes.error();
-  bool too_deep = false;
-  const Json notebook = Json::parse(
-      *bytes,
-      [&](int depth, Json::parse_event_t, Json&) {
-        too_deep |= depth > kMaxDepth;
-        return depth <= kMaxDepth;
-      },
-      false);
+  // not while it is parsed: the parser looks through a whole list again for each member that it may leave out
+  const Json notebook = is_json_within(*bytes, kMaxDepth) ? Json::parse(*bytes, nullptr, false) : Json();
   const auto cells = notebook.is_object() ? notebook.find("cells") : notebook.end();
-  if (notebook.is_discarded() || too_deep || !notebook.is_object() || cells == notebook.end() || !cells->is_array()) {
+  if (notebook.is_discarded() || !notebook.is_object() || cells == notebook.end() || !cells->is_array()) {
     return Error{"this looks like a notebook (.ipynb) and is no whole one",
                  {},
                  "Save it again, or paste the output of the failing cell."};
