@@ -90,7 +90,7 @@ bool lacks_lines(const Trace& trace, const Statements& statements, std::uint16_t
   return std::any_of(trace.heaps.begin(), trace.heaps.end(), [&](const Heap& heap) {
     const DumpedPool* const pool =
         heap.kind == HeapKind::kBfc && heap.device == device ? statements.pool_of(heap.name) : nullptr;
-    return pool != nullptr && pool->unread_bytes + pool->unplaced_bytes != 0;
+    return pool != nullptr && pool->is_cut();
   });
 }
 

@@ -21,7 +21,8 @@
 //   too large         R > limit: exhausted
 //   refused           left ≥ R, and yet no region came: the driver had no room, so something outside the pool held it
 //   pieces            free in the pool ≥ R > the largest piece: fragmented; so is free + left ≥ R where neither alone suffices (what regions cost)
-//   slack             free + left < R ≤ free + left + what lies unasked for in chunks that were not split: fragmented
+//   slack             free + left < R ≤ free + left + what lies unasked for in chunks that were not split (more than the rounding to 256 bytes): fragmented
+//   in effect full    pieces, regions or slack of less than a twentieth of the pool: none
 //   exhausted         free + left (+ slack) < R
 // So "exhausted" is never said where live + R + the rest ≤ capacity, "fragmented" never where R would not fit without any waste, "own-limit" never where the device had no room either.
 #pragma once
@@ -126,6 +127,7 @@ enum class Story : std::uint8_t {
   kPoolTooLarge,
   kPoolFull,
   kPoolSlack,
+  kPoolAsGoodAsFull,
   kPoolPieces,
   kPoolRegions,
   kPoolRefused,

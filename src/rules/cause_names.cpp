@@ -34,6 +34,7 @@ const char* CauseVerdict::cause() const {
     case Story::kAsGoodAsFull:
     case Story::kRoomLeft:
     case Story::kFreeUnknown:
+    case Story::kPoolAsGoodAsFull:
     case Story::kPoolRoom:
     case Story::kPoolSizeUnknown:
     case Story::kPoolOpen:

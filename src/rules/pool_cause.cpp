@@ -22,8 +22,9 @@ class PoolJudge {
               ""};
     }
     if (!p_.knows_request) return size_unknown();
-    for (const auto step : {&PoolJudge::too_large, &PoolJudge::room, &PoolJudge::refused, &PoolJudge::pieces,
-                            &PoolJudge::regions, &PoolJudge::slack, &PoolJudge::full, &PoolJudge::statistics}) {
+    for (const auto step :
+         {&PoolJudge::too_large, &PoolJudge::room, &PoolJudge::refused, &PoolJudge::in_effect_full, &PoolJudge::pieces,
+          &PoolJudge::regions, &PoolJudge::slack, &PoolJudge::full, &PoolJudge::statistics}) {
       if (const std::optional<CauseVerdict> verdict = (this->*step)()) return *verdict;
     }
     return open();
@@ -31,7 +32,14 @@ class PoolJudge {
 
  private:
   using Maybe = std::optional<CauseVerdict>;
-  bool has_picture() const { return p_.has_map && s_.idle && s_.largest_piece; }
+  // From its chunks, or from the list of its bins.
+  bool has_picture() const { return s_.idle && s_.largest_piece; }
+  // Pieces of less than a twentieth of the pool are no cause: the next requests would fail all the same.
+  bool is_waste(ByteInterval unused) const {
+    constexpr std::uint64_t kWasteParts = 20;
+    const std::uint64_t most = p_.limit ? p_.limit->max : s_.reserved ? s_.reserved->max : 0;
+    return unused.min >= most / kWasteParts;
+  }
   Term asked() const { return {s_.requested, "asked for"}; }
   Term idle() const { return {*s_.idle, "free in the pool"}; }
   Term left() const { return {*p_.left, "not yet taken"}; }
@@ -51,6 +59,8 @@ class PoolJudge {
       words += " has " + shown(*s_.live) + " in use";
     return words;
   }
+  // What no piece is larger than.
+  static std::string piece_words(ByteInterval piece) { return is_wide(piece) ? format_bytes(piece.max) : shown(piece); }
   std::string left_words() const {
     return p_.left ? fmt::format(", and it may take {} more", limit_words(*p_.left)) : std::string();
   }
@@ -111,8 +121,7 @@ class PoolJudge {
   // A pool that may grow asks the driver for a region, and where that is refused for nine tenths of it, down to the request: the last region that was refused is this
   // request's where the next one would have been smaller than it.
   bool refused_down_to_request() const {
-    return p_.refused && surely_at_least(*p_.refused, s_.requested) &&
-           p_.refused->max / 10 * 9 <= s_.requested.max + s_.requested.max / 100;
+    return p_.refused && surely_at_least(*p_.refused, s_.requested) && is_last_refusal(*p_.refused, s_.requested);
   }
 
   Maybe refused() const {
@@ -133,6 +142,18 @@ class PoolJudge {
         compared({left()}, "≥", {asked()})};
   }
 
+  Maybe in_effect_full() const {
+    if (!has_picture() || !left_is_short() || !surely_less(*s_.largest_piece, s_.requested)) return {};
+    const ByteInterval unused = *s_.idle + p_.left.value_or(ByteInterval{});
+    if (is_waste(unused) || !surely_at_least(unused, s_.requested)) return {};
+    return CauseVerdict{
+        Story::kPoolAsGoodAsFull, Confidence::kLikely,
+        fmt::format("{}: it was in effect full. All that is free in it{}, {}, would have served this one request if it "
+                    "were one piece, and left next to nothing",
+                    state(), p_.left ? " or not yet taken" : "", shown(unused)),
+        compared(p_.left ? std::vector<Term>{idle(), left()} : std::vector<Term>{idle()}, "≥", {asked()})};
+  }
+
   Maybe pieces() const {
     if (!has_picture() || !surely_at_least(*s_.idle, s_.requested) || !surely_less(*s_.largest_piece, s_.requested) ||
         !left_is_short())
@@ -140,7 +161,7 @@ class PoolJudge {
     return CauseVerdict{
         Story::kPoolPieces, Confidence::kProved,
         fmt::format("{}; {} are free, but in pieces of at most {}{}", state(), shown(*s_.idle),
-                    shown(*s_.largest_piece), left_words()),
+                    piece_words(*s_.largest_piece), left_words()),
         compared({idle()}, "≥", {asked()}) + "; " + compared({asked()}, ">", {{*s_.largest_piece, "in one piece"}})};
   }
 
@@ -153,14 +174,15 @@ class PoolJudge {
         Story::kPoolRegions, Confidence::kProved,
         fmt::format("{}; {} are free in it, in pieces of at most {}{}: together that is enough, but a request must "
                     "lie in one region, and what is not yet taken does not join what is",
-                    state(), shown(*s_.idle), shown(*s_.largest_piece), left_words()),
+                    state(), shown(*s_.idle), piece_words(*s_.largest_piece), left_words()),
         compared({idle(), left()}, "≥", {asked()}) + "; " +
             compared({asked()}, ">", {{*s_.largest_piece, "in one piece"}}) + "; " +
             compared({asked()}, ">", {left()})};
   }
 
   Maybe slack() const {
-    if (!has_picture() || !p_.left || !p_.slack || !surely_less(*s_.idle + *p_.left, s_.requested) ||
+    if (!has_picture() || !p_.left || !p_.slack || !is_waste(*s_.idle + *p_.left + *p_.slack) ||
+        !surely_less(*s_.idle + *p_.left, s_.requested) ||
         !surely_at_least(*s_.idle + *p_.left + *p_.slack, s_.requested))
       return {};
     return CauseVerdict{Story::kPoolSlack, Confidence::kLikely,
@@ -228,18 +250,31 @@ class PoolJudge {
             ""};
   }
 
+  // A pool that the driver refuses asks for less, nine tenths at a time, but until 2024 at its first refusal alone.
+  std::string refused_words() const {
+    if (!p_.refused) return {};
+    if (!p_.knows_request || !surely_at_least(*p_.refused, s_.requested))
+      return fmt::format("; the driver had refused it {} before", shown(*p_.refused));
+    return fmt::format(
+        "; the driver had refused it {} before: less than that it asks for at its first refusal alone "
+        "(since 2024 at each), so that the request itself would have been refused is not told",
+        shown(*p_.refused));
+  }
+
   CauseVerdict open() const {
     std::string why = state();
     if (s_.idle) why += fmt::format("; {} are free in it", range_words(*s_.idle));
     if (s_.largest_piece) why += fmt::format(", in pieces of at most {}", format_bytes(s_.largest_piece->max));
     why += p_.left ? left_words() : std::string("; how much more it may take is not told");
+    why += refused_words();
     if (!s_.idle && p_.bar)
-      return {Story::kPoolOpen, Confidence::kLikely,
-              fmt::format("{} had no free piece that large: {}; how much that is in bytes, and how much more it may "
-                          "take, is not in this text, so a full pool, free memory in pieces and a driver that refused "
-                          "cannot be told apart",
-                          p_.words, bar_words()),
-              ""};
+      return {
+          Story::kPoolOpen, Confidence::kLikely,
+          fmt::format("{} had no free piece that large: {}; how much that is in bytes, and how much more it may "
+                      "take, is not in this text{}, so a full pool, free memory in pieces and a driver that refused "
+                      "cannot be told apart",
+                      p_.words, bar_words(), refused_words()),
+          ""};
     if (!s_.idle)
       return {Story::kPoolOpen, Confidence::kLikely, why + "; nothing here tells how much of it was free", ""};
     std::string causes;
@@ -261,6 +296,10 @@ class PoolJudge {
 };
 
 }  // namespace
+
+bool is_last_refusal(ByteInterval refused, ByteInterval requested) {
+  return refused.max / 10 * 9 <= requested.max + requested.max / 100;
+}
 
 CauseVerdict judge_pool(const Shortage& shortage) { return PoolJudge(shortage).judge(); }
 

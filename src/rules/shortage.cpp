@@ -39,6 +39,12 @@ std::optional<ByteInterval> pool_limit(const Case& subject, std::size_t slot, co
   return std::nullopt;
 }
 
+// What both say, where they agree.
+ByteInterval within(ByteInterval bytes, const std::optional<ByteInterval>& told) {
+  if (!told || told->min > bytes.max || told->max < bytes.min) return bytes;
+  return {std::max(told->min, bytes.min), std::min(told->max, bytes.max)};
+}
+
 // A pool of TensorFlow's or JAX's at the moment of a failure; a map of which lines are missing knows its parts between bounds.
 Shortage pool_shortage(const Case& subject, std::size_t slot, const UsageMoment& moment) {
   const Trace& trace = subject.trace();
@@ -67,9 +73,11 @@ Shortage pool_shortage(const Case& subject, std::size_t slot, const UsageMoment&
   for (const SegmentPicture& segment : subject.free_space(event.device, moment.event).segments) {
     if (regions.contains(segment.address)) largest = std::max(largest, segment.largest_free_bytes);
   }
-  parts.region_count = regions.size();
-  // a map that has less in use than the pool's own total is a remnant
-  parts.has_map = !regions.empty() && (!stated.in_use || live + stated.unplaced_bytes >= stated.in_use->min);
+  // without lines of regions a line that is missing looks as the end of one
+  if (!stated.is_cut() || stated.growth) parts.region_count = regions.size();
+  // a map that has less in use than the pool's own total is a remnant, and so is one of which nobody knows what is missing
+  parts.has_map =
+      !regions.empty() && !stated.is_open && (!stated.in_use || live + stated.unplaced.max >= stated.in_use->min);
   const ByteInterval asked = stated.request.value_or(ByteInterval::exactly(event.size_bytes));
   parts.knows_request = asked.max != 0;
   shortage.requested = shortage.segment = {bfc_rounded(asked.min), bfc_rounded(asked.max)};
@@ -81,26 +89,29 @@ Shortage pool_shortage(const Case& subject, std::size_t slot, const UsageMoment&
   if (!parts.limit && !subject.statements().message_only) parts.limit = pool_limit(subject, slot, event);
   if (parts.has_map) {
     const std::uint64_t unread = std::min(stated.unread_bytes, live);
-    shortage.live = ByteInterval{live - unread, live + stated.unplaced_bytes};
-    shortage.reserved = ByteInterval::exactly(reserved + stated.unplaced_bytes);
-    const std::uint64_t idle = reserved - std::min(live, reserved);
-    shortage.idle = ByteInterval{idle, idle + unread + stated.unplaced_bytes};
-    if (const auto& total = stated.in_use; total && total->min <= shortage.live->max &&
-                                           total->max >= shortage.live->min && unread + stated.unplaced_bytes != 0) {
-      shortage.live = ByteInterval{std::max(total->min, shortage.live->min), std::min(total->max, shortage.live->max)};
-      shortage.idle = *shortage.reserved - *shortage.live;
+    const std::uint64_t idle = reserved - std::min(live, reserved), unseen = unread + stated.unplaced.max;
+    shortage.live = within(ByteInterval{live - unread, live + stated.unplaced.max}, stated.in_use);
+    shortage.reserved = ByteInterval::exactly(reserved) + stated.unplaced;
+    shortage.idle = ByteInterval{idle, idle + unseen};
+    if (unseen != 0) {
+      shortage.idle = within(*shortage.idle, *shortage.reserved - *shortage.live);
+      shortage.idle = within(*shortage.idle, stated.free_by_bins);
     }
+    // neither larger than what is free, nor free without being in the lines that are missing
     shortage.largest_piece =
-        ByteInterval{largest, std::min(shortage.idle->max, largest + unread + stated.unplaced_bytes)};
-    if (stated.knows_requests && unread + stated.unplaced_bytes == 0)
+        ByteInterval{std::min(largest, shortage.idle->max), std::min(shortage.idle->max, largest + unseen)};
+    if (unseen != 0) shortage.largest_piece = within(*shortage.largest_piece, stated.largest_by_bins);
+    if (stated.knows_requests && unseen == 0)
       parts.slack = ByteInterval::exactly(live - std::min(live, requested));
-    else if (stated.asked_for)
-      parts.slack = *shortage.live - *stated.asked_for;
+    else
+      parts.slack = stated.slack;
   } else {
     shortage.live = stated.in_use;
     shortage.reserved = stated.taken;
     if (stated.in_use && stated.taken) shortage.idle = *stated.taken - *stated.in_use;
-    shortage.largest_piece = stated.largest_free;
+    if (stated.free_by_bins) shortage.idle = stated.free_by_bins;
+    parts.slack = stated.slack;
+    shortage.largest_piece = stated.largest_free ? stated.largest_free : stated.largest_by_bins;
   }
   if (parts.limit && shortage.reserved) parts.left = *parts.limit - *shortage.reserved;
   if (const auto& printed = stated.available;

@@ -167,7 +167,7 @@ StatedError read_error(const Properties& properties) {
   stated.allocator = allocator_of(word("allocator"));
   stated.library = library_of_error(stated.name);
   using Number = std::optional<ByteInterval> StatedError::*;
-  static constexpr std::array<std::pair<const char*, Number>, 16> kNumbers = {
+  static constexpr std::array<std::pair<const char*, Number>, 17> kNumbers = {
       {{"requested", &StatedError::requested},
        {"capacity", &StatedError::capacity},
        {"free", &StatedError::free},
@@ -183,7 +183,8 @@ StatedError read_error(const Properties& properties) {
        {"limit", &StatedError::shared_memory_limit},
        {"start_free", &StatedError::start_free},
        {"start_capacity", &StatedError::start_capacity},
-       {"start_pool", &StatedError::start_pool}}};
+       {"start_pool", &StatedError::start_pool},
+       {"refused_region", &StatedError::refused_region}}};
   for (const auto& [name, member] : kNumbers) stated.*member = properties.bytes(error(name));
   using Word = std::string StatedError::*;
   static constexpr std::array<std::pair<const char*, Word>, 15> kWords = {
@@ -245,6 +246,23 @@ std::optional<ByteInterval> stated_bytes(const Properties& properties, const std
   return bytes;
 }
 
+// "4x314572800 2x1048576"
+void read_sizes(std::string_view words, std::vector<DumpedPool::Size>& sizes) {
+  constexpr std::size_t kMostSizes = 64;
+  constexpr std::uint64_t kMostCount = std::uint64_t{1} << 24, kMostSize = std::uint64_t{1} << 48;
+  const char* at = words.data();
+  const char* const end = at + words.size();
+  while (at != end && sizes.size() < kMostSizes) {
+    DumpedPool::Size size;
+    const auto count = std::from_chars(at, end, size.count);
+    if (count.ec != std::errc{} || count.ptr == end || *count.ptr != 'x') return;
+    const auto bytes = std::from_chars(count.ptr + 1, end, size.size_bytes);
+    if (bytes.ec != std::errc{} || size.count > kMostCount || size.size_bytes > kMostSize) return;
+    sizes.push_back(size);
+    at = bytes.ptr == end || *bytes.ptr != ' ' ? end : bytes.ptr + 1;
+  }
+}
+
 std::vector<DumpedPool> read_pools(const Trace& trace, const Properties& properties) {
   std::vector<DumpedPool> pools;
   for (const Heap& heap : trace.heaps) {
@@ -253,14 +271,16 @@ std::vector<DumpedPool> read_pools(const Trace& trace, const Properties& propert
     pool.name = heap.name;
     const std::string prefix = "bfc." + heap.name + ".";
     using Number = std::optional<ByteInterval> DumpedPool::*;
-    static constexpr std::array<std::pair<const char*, Number>, 10> kNumbers = {
+    static constexpr std::array<std::pair<const char*, Number>, 12> kNumbers = {
         {{"limit", &DumpedPool::limit},
          {"available", &DumpedPool::available},
          {"request", &DumpedPool::request},
          {"taken", &DumpedPool::taken},
          {"in_use", &DumpedPool::in_use},
          {"largest_free", &DumpedPool::largest_free},
-         {"asked_for", &DumpedPool::asked_for},
+         {"slack", &DumpedPool::slack},
+         {"free_by_bins", &DumpedPool::free_by_bins},
+         {"largest_by_bins", &DumpedPool::largest_by_bins},
          {"refused_region", &DumpedPool::refused_region},
          {"base_limit", &DumpedPool::base_limit},
          {"peak_in_use", &DumpedPool::peak_in_use}}};
@@ -270,7 +290,9 @@ std::vector<DumpedPool> read_pools(const Trace& trace, const Properties& propert
     if (free && longest && free->max <= 100 && longest->max <= free->min)
       pool.bar = DumpedPool::Bar{free->min, longest->min};
     pool.unread_bytes = stated_bytes(properties, prefix + "unread").value_or(ByteInterval{}).min;
-    pool.unplaced_bytes = stated_bytes(properties, prefix + "unplaced").value_or(ByteInterval{}).min;
+    pool.unplaced = stated_bytes(properties, prefix + "unplaced").value_or(ByteInterval{});
+    pool.is_open = properties.word(prefix + "open") == "true";
+    read_sizes(properties.word(prefix + "sizes"), pool.sizes);
     pool.knows_requests = trace.can(kEvents) || properties.word(prefix + "knows_requests") == "true";
     if (const std::string growth = properties.word(prefix + "growth"); !growth.empty()) pool.growth = growth == "true";
     pool.is_mixed = properties.word(prefix + "mixed") == "true";

@@ -48,6 +48,7 @@ struct StatedError {
       other_metal, executable_total, executable_temporaries, shared_memory_limit;
   // what the runtime said of the device as it began: what was free, what it has, what the pool got
   std::optional<ByteInterval> start_free, start_capacity, start_pool;
+  std::optional<ByteInterval> refused_region;  // what the driver refused the pool shortly before
   // other processes, where the message lists them: at least all but the largest of the list
   std::optional<ByteInterval> others;
   std::vector<std::string> other_pids;
@@ -89,7 +90,7 @@ struct DumpedPool {
   std::optional<ByteInterval> limit, available;             // what it may take, and of that what no region has taken
   std::optional<ByteInterval> request;                      // that failed, as the pool looks for it
   std::optional<ByteInterval> taken, in_use, largest_free;  // as its own totals say
-  std::optional<ByteInterval> asked_for;                    // in all chunks that are in use
+  std::optional<ByteInterval> slack;                        // of what is in use, what nobody asked for
   std::optional<ByteInterval> refused_region;               // what the driver would not give
   std::optional<ByteInterval> peak_in_use;
   std::optional<ByteInterval>
@@ -98,10 +99,17 @@ struct DumpedPool {
     std::uint64_t free = 0, longest = 0;
   };
   std::optional<Bar> bar;  // of what it has taken: hundredths without a chunk in use, and the longest row of them
-  std::uint64_t unread_bytes = 0;    // of its regions, what lines that are missing would have told of
-  std::uint64_t unplaced_bytes = 0;  // regions of which no line is left
-  bool knows_requests = false;       // of each chunk it is known how much was asked for
-  bool is_mixed = false;             // its lines stand between those of another pool
+  std::optional<ByteInterval> free_by_bins, largest_by_bins;  // as the list of its bins says
+  std::uint64_t unread_bytes = 0;  // of its regions, what lines that are missing would have told of
+  ByteInterval unplaced;           // regions of which no line is left
+  bool is_open = false;            // nothing tells whether lines of the map are missing
+  bool is_cut() const { return is_open || unread_bytes != 0 || unplaced.max != 0; }
+  struct Size {
+    std::uint64_t count = 0, size_bytes = 0;
+  };
+  std::vector<Size> sizes;      // of what is in use the largest, where the map has not all of it
+  bool knows_requests = false;  // of each chunk it is known how much was asked for
+  bool is_mixed = false;        // its lines stand between those of another pool
   std::optional<bool> growth;
   std::string asked_by;    // the operation whose request failed
   std::uint64_t form = 0;  // the year since when a map is written in these words (docs/tensorflow-jax.md); 0: not told

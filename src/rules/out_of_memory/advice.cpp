@@ -255,6 +255,7 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
     case Story::kPoolTooLarge:
     case Story::kPoolFull:
     case Story::kPoolSlack:
+    case Story::kPoolAsGoodAsFull:
     case Story::kPoolPieces:
     case Story::kPoolRegions:
     case Story::kPoolRefused:

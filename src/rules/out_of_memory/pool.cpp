@@ -8,6 +8,7 @@
 #include "models/search.h"
 #include "rules/cause.h"
 #include "rules/describe.h"
+#include "rules/inequality.h"
 #include "rules/shortage.h"
 #include "sources/pool_names.h"
 
@@ -15,6 +16,24 @@ namespace faultline {
 namespace {
 
 constexpr std::size_t kMostHolders = 8;
+
+std::uint64_t bytes_of(const std::vector<DumpedPool::Size>& sizes) {
+  ByteInterval sum;  // adds up without an overflow
+  for (const DumpedPool::Size& size : sizes) sum = sum + ByteInterval::exactly(size.count * size.size_bytes);
+  return sum.min;
+}
+
+// What a map that is not whole leaves open.
+std::string cut_words(const DumpedPool& pool) {
+  const ByteInterval unseen = ByteInterval::exactly(pool.unread_bytes) + pool.unplaced;
+  if (pool.is_open)
+    return " The map in this text may be cut: neither its bins nor its totals are there to tell whether lines are "
+           "missing.";
+  if (unseen.max == 0) return {};
+  return fmt::format(" Lines of the map are missing: of {} it is not known{}.", range_words(unseen),
+                     pool.free_by_bins ? " where they lie; how much is free, the list of its bins tells"
+                                       : " whether they were in use");
+}
 
 // By the operation where the input names them, by the size of the chunk where it does not, by the line where there are stacks.
 std::vector<Holder> holders_of(const Case& subject, const PoolFailure& failure) {
@@ -26,6 +45,7 @@ std::vector<Holder> holders_of(const Case& subject, const PoolFailure& failure) 
   };
   std::map<std::pair<std::string, std::uint64_t>, Held> held;
   bool has_stacks = false;
+  std::uint64_t live_bytes = 0;
   facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
     if (birth.heap != heap || !life.alive_at(failure.moment.event)) return;
     has_stacks |= birth.stack.value != 0;
@@ -33,11 +53,19 @@ std::vector<Holder> holders_of(const Case& subject, const PoolFailure& failure) 
                                           : trace.strings.at(trace.tensors.at(TensorId(birth.extra)).op));
     const std::uint64_t bytes = facts.lifetimes.held_bytes(id);
     Held& sum = held[{op, op.empty() ? bytes : 0}];
+    live_bytes += bytes;
     sum.bytes += bytes;
     ++sum.count;
   });
   if (has_stacks) return holders_at(facts, failure.slot, failure.moment.event);
   std::vector<Holder> holders;
+  // of a map that is cut the summary by size, where that has more
+  const DumpedPool* const stated = subject.statements().pool_of(trace.heaps[heap.index()].name);
+  if (stated != nullptr && bytes_of(stated->sizes) > live_bytes - std::min(live_bytes, stated->unread_bytes)) {
+    held.clear();
+    for (const DumpedPool::Size& size : stated->sizes)
+      held[{"", size.size_bytes}] = {size.count * size.size_bytes, size.count};
+  }
   for (const auto& [key, sum] : held) {
     Holder& holder = holders.emplace_back();
     holder.bytes = sum.bytes;
@@ -78,7 +106,7 @@ void add_numbers(const Shortage& shortage, Finding& finding) {
   add("pool_not_taken_bytes", parts.left);
   add("pool_slack_bytes", parts.slack);
   add("refused_region_bytes", parts.refused);
-  if (parts.has_map) add_evidence(finding, "pool_regions", parts.region_count);
+  if (parts.has_map && parts.region_count != 0) add_evidence(finding, "pool_regions", parts.region_count);
 }
 
 enum class Owner : std::uint8_t { kTensorFlow, kJax, kEither };
@@ -191,6 +219,7 @@ void add_settings(Owner owner, const Shortage& shortage, const CauseVerdict& ver
                 "program on this GPU.");
       return;
     case Story::kPoolTooLarge:
+    case Story::kPoolAsGoodAsFull:
     case Story::kPoolFull:
       add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") +
                            ": a smaller batch or sequence, a smaller type" +
@@ -293,9 +322,7 @@ void tell_pool(Case& subject, const PoolFailure& failure, Finding& finding) {
     if (!subject.statements().error)
       finding.message += " Such a map is also written where the caller goes on without the memory.";
   }
-  if (stated != nullptr && stated->unread_bytes + stated->unplaced_bytes != 0)
-    finding.message += fmt::format(" Lines of the map are missing: of {} it is not known whether they were in use.",
-                                   format_bytes(stated->unread_bytes + stated->unplaced_bytes));
+  if (stated != nullptr) finding.message += cut_words(*stated);
   finding.message += memory_words(*shortage.pool, subject.statements().error);
   if (stated != nullptr && stated->is_mixed) {
     finding.confidence = Confidence::kHint;
@@ -304,6 +331,8 @@ void tell_pool(Case& subject, const PoolFailure& failure, Finding& finding) {
         " Two maps are mixed in this text, line by line, and nothing tells which pool is which: what is told here may "
         "be the other one's, and no cause is told from it.";
   }
+  // the words of this cause are the GPU's
+  if (verdict.story == Story::kPoolRefused && shortage.pool->memory == PoolMemory::kHost) finding.cause.clear();
   add_numbers(shortage, finding);
   if (stated == nullptr || !stated->is_mixed) add_evidence(finding, "inequality", verdict.inequality);
   finding.holders = holders_of(subject, failure);

@@ -8,6 +8,7 @@
 #include "rules/describe.h"
 #include "rules/out_of_memory/message_words.h"
 #include "rules/out_of_memory/pool.h"
+#include "rules/pool_cause.h"
 #include "rules/shortage.h"
 #include "rules/stated_error.h"
 #include "sources/pool_names.h"
@@ -43,6 +44,11 @@ bool has_map(const Case& subject, const std::optional<PoolFailure>& failure) {
   return failure && shortage_of(subject, failure->slot, failure->moment).pool->has_map;
 }
 
+// A map of a pool of the host's memory is not told by what the GPU had.
+bool is_of_gpu(const Case& subject, const std::optional<PoolFailure>& failure) {
+  return !failure || shortage_of(subject, failure->slot, failure->moment).pool->memory == PoolMemory::kGpu;
+}
+
 std::string tensor_words(const StatedError& stated) {
   return "tensor of shape " + stated.tensor_shape + (stated.tensor_type.empty() ? "" : ", type " + stated.tensor_type);
 }
@@ -76,11 +82,18 @@ bool judge_refused(const Case& subject, Finding& finding) {
   return true;
 }
 
-// Room that the runtime saw as it began, before its pool took anything: what was gone by then is not this program's.
+const char* const kEndOthers =
+    "See who holds the device and end it, or wait: nvidia-smi; forgotten notebooks and runs that hang "
+    "count. Or use another one: CUDA_VISIBLE_DEVICES.";
+
+// Room that the runtime saw as it began, before its pool took anything: what was gone by then is not this program's. Where the pool's own numbers have told a cause already, it is this one if
+// the request would have fitted into what was gone.
 bool tell_start(const StatedError& stated, Finding& finding) {
   if (stated.start_free && stated.start_capacity &&
       surely_less(*stated.start_free + *stated.start_free, *stated.start_capacity)) {
     const ByteInterval gone = *stated.start_capacity - *stated.start_free;
+    if (!finding.cause.empty() && (!stated.requested || !surely_at_least(gone, *stated.requested))) return false;
+    std::erase_if(finding.evidence, [](const Evidence& evidence) { return evidence.name == "inequality"; });
     const bool is_short = stated.requested && surely_less(*stated.start_free, *stated.requested);
     finding.cause = "other-process";
     finding.confidence = is_short ? Confidence::kProved : Confidence::kLikely;
@@ -94,9 +107,7 @@ bool tell_start(const StatedError& stated, Finding& finding) {
         is_short
             ? compared({{*stated.start_free, "free when the program began"}}, "<", {{*stated.requested, "asked for"}})
             : compared({{gone, "held before the program began"}}, ">", {{*stated.start_free, "free when it began"}}));
-    add_try(finding,
-            "See who holds the device and end it, or wait: nvidia-smi; forgotten notebooks and runs that hang "
-            "count. Or use another one: CUDA_VISIBLE_DEVICES.");
+    finding.tries.insert(finding.tries.begin(), Try{kEndOthers, std::nullopt, 0});
     return true;
   }
   // "Created device … with 381 MB memory": what the pool may take is set then, by what was free
@@ -105,13 +116,62 @@ bool tell_start(const StatedError& stated, Finding& finding) {
         " The pool was made with {} as the program began, which is less than any GPU has that is free: something else "
         "held the device, or a limit was set (per_process_gpu_memory_fraction, memory_limit).",
         shown(*stated.start_pool));
-    add_evidence(finding, "pool_limit_bytes", stated.start_pool->middle());
-    add_try(finding,
-            "See who holds the device and end it, or wait: nvidia-smi; forgotten notebooks and runs that hang "
-            "count. Or use another one: CUDA_VISIBLE_DEVICES.");
+    if (!finding.number("pool_limit_bytes")) add_evidence(finding, "pool_limit_bytes", stated.start_pool->middle());
+    add_try(finding, kEndOthers);
     return true;
   }
   return false;
+}
+
+// What the driver did not give the pool shortly before a message that has neither map nor header.
+void tell_refused(const StatedError& stated, Finding& finding) {
+  if (!stated.refused_region || !finding.cause.empty()) return;
+  const ByteInterval refused = *stated.refused_region;
+  add_evidence(finding, "refused_region_bytes", refused.middle());
+  const bool is_this =
+      stated.requested && surely_at_least(refused, *stated.requested) && is_last_refusal(refused, *stated.requested);
+  finding.message += fmt::format(
+      " Shortly before it the driver had refused the pool {}, so the pool was not at its limit, and the device's "
+      "memory was held outside it{}.",
+      shown(refused), is_this ? "" : "; whether it refused what this request needs as well is not told");
+  if (is_this) {
+    finding.cause = "outside-framework";
+    add_evidence(finding, "inequality",
+                 compared({{refused, "refused by the driver"}}, "≥", {{*stated.requested, "asked for"}}));
+  }
+  add_try(finding, kEndOthers);
+}
+
+// What the framework's start and the driver's refusals tell of the cause. Free memory in pieces is none of theirs.
+void tell_surroundings(const StatedError& stated, bool has_failure, Finding& finding) {
+  if (finding.cause == "fragmented") return;
+  if (!tell_start(stated, finding) && !has_failure) tell_refused(stated, finding);
+}
+
+// A constant of a compiled program is not in the pool: XLA asks the driver for it, which has what the pool leaves.
+bool judge_constant(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  if (stated.status != "constant") return false;
+  const bool is_tensorflow = owner_words(stated) == "TensorFlow" || stated.other_framework == "TensorFlow";
+  conclude(
+      finding, Confidence::kLikely,
+      "XLA asked the driver for " + size_words(stated) +
+          " to hold a constant of the program that it had compiled, and got none. Constants lie outside the memory "
+          "pool, in what the pool and other programs leave of the device: a larger pool leaves less.");
+  add_try(finding,
+          is_tensorflow
+              ? "Give what is large to the compiled function as an argument: an array that it takes from around it is "
+                "compiled in as a constant, outside the pool."
+              : "Give what is large to the jitted function as an argument: a NumPy or JAX array that it closes over is "
+                "compiled in as a constant, outside the pool.");
+  add_try(finding,
+          is_tensorflow
+              ? "Leave more of the device to it: TF_FORCE_GPU_ALLOW_GROWTH=true, or a smaller "
+                "per_process_gpu_memory_fraction."
+              : "Leave more of the device to it: XLA_PYTHON_CLIENT_PREALLOCATE=false, or less than the three quarters "
+                "that the pool takes at start (XLA_CLIENT_MEM_FRACTION=0.5; older: XLA_PYTHON_CLIENT_MEM_FRACTION).");
+  add_try(finding, "See who else holds the device: nvidia-smi.");
+  return true;
 }
 
 // A pool of page-locked memory of the host, of which the text has no map. False: it is another one's.
@@ -251,12 +311,14 @@ void judge_tensorflow(Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   const std::string who = owner_words(stated);
   if (stated.allocator == StatedAllocator::kAsync) return judge_async(subject, finding);
+  if (judge_constant(subject, finding)) return;
   if (judge_refused(subject, finding)) return;
   if (stated.kind == ErrorKind::kPoolGrowth) {
-    conclude(finding, Confidence::kHint,
-             who + " asked the driver for a pool of " + size_words(stated) +
-                 " and did not get it; it goes on with less, so this line alone is no failure, but something else held "
-                 "the device's memory.");
+    conclude(
+        finding, Confidence::kHint,
+        who + " asked the driver for a pool of " + size_words(stated) +
+            " and did not get it; at its first refusal it goes on with less, so this line alone is no failure, but "
+            "something else held the device's memory.");
     finding.severity = Severity::kWarning;
     return add_try(finding, "See who holds the device: nvidia-smi; and let the pool grow as needed: " +
                                 std::string(who == "TensorFlow" ? "TF_FORCE_GPU_ALLOW_GROWTH=true"
@@ -283,7 +345,7 @@ void judge_tensorflow(Case& subject, Finding& finding) {
   const auto failure = pool_failure(subject);
   if (!failure && judge_host_pool(stated, finding)) return;
   if (failure) tell_pool(subject, *failure, finding);
-  if (!failure && !stated.disguised) tell_start(stated, finding);
+  if (!stated.disguised && is_of_gpu(subject, failure)) tell_surroundings(stated, failure.has_value(), finding);
   add_other_maps(subject, failure.has_value(), finding);
   if (!finding.location.known() && !stated.disguised) finding.location.op = stated.op;
   if (!stated.tensor_shape.empty()) {
@@ -315,7 +377,7 @@ std::string buffer_words(const StatedError& stated, Finding& finding) {
 void judge_jax(Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   if (stated.kind == ErrorKind::kPoolGrowth || stated.benign || stated.disguised || !stated.call.empty() ||
-      stated.allocator == StatedAllocator::kAsync)
+      stated.status == "constant" || stated.allocator == StatedAllocator::kAsync)
     return judge_tensorflow(subject, finding);
   const std::string buffers = buffer_words(stated, finding);
   if (stated.executable_total && stated.capacity) {
@@ -350,7 +412,7 @@ void judge_jax(Case& subject, Finding& finding) {
   const auto failure = pool_failure(subject);
   if (!failure && judge_host_pool(stated, finding)) return;
   if (failure) tell_pool(subject, *failure, finding);
-  if (!failure) tell_start(stated, finding);
+  if (is_of_gpu(subject, failure)) tell_surroundings(stated, failure.has_value(), finding);
   add_other_maps(subject, failure.has_value(), finding);
   constexpr std::string_view kUnified = "unified memory ";
   const bool is_unified = stated.status.starts_with(kUnified);

@@ -179,8 +179,14 @@ DumpLine bin_line(std::string_view line) {
   read.number = number_in(line.substr(at + 5));
   if (!read.number) return read;
   read.kind = Kind::kBin;
+  const auto count_after = [&](std::string_view label) -> std::optional<std::uint64_t> {
+    const std::size_t found = line.find(label, at);
+    return found == kNone ? std::nullopt : number_in(line.substr(found + label.size()));
+  };
+  read.counts = {count_after("Total Chunks: "), count_after("Chunks in use: ")};
   read.sizes[0] = size_before(line, " in use in bin");
   read.sizes[1] = size_before(line, " client-requested in use in bin");
+  read.sizes[2] = size_before(line, " allocated for chunks");
   return read;
 }
 
@@ -229,6 +235,11 @@ DumpLine read_dump_line(std::string_view line) {
     return read;
   }
   if (has("memory_limit_: ") || has("Allocator memory summary: ")) return pool_line(line);
+  if (const std::size_t at = line.find("failed to alloc "); at != kNone && has(" bytes on host")) {
+    read.sizes[0] = size_at(line.substr(at + 16));
+    if (read.sizes[0]) read.kind = Kind::kRefusedHost;
+    return read;
+  }
   for (const std::string_view words : {"failed to allocate ", "Failed to allocate device memory of "}) {
     const std::size_t at = line.find(words);
     if (at == kNone || (words[0] == 'f' && !has("from device"))) continue;
@@ -248,6 +259,10 @@ DumpLine read_dump_line(std::string_view line) {
   }
   if (has("<allocator contains no memory>")) {
     read.kind = Kind::kBar;
+    return read;
+  }
+  if (read.sizes[0] = size_after(line, "Sum Total of in-use chunks: "); read.sizes[0]) {
+    read.kind = Kind::kSum;
     return read;
   }
   if (DumpLine bar = bar_line(line); bar.kind == Kind::kBar) return bar;
@@ -305,8 +320,10 @@ DumpWriter writer_of(std::string_view line) {
   // "I0000 00:00:1794822347.641919   13205 bfc_allocator.cc:1049] ": the third word is the thread.
   const std::string_view head = line.substr(0, 200);
   for (std::size_t at = 0; at + 20 < head.size(); ++at) {
+    // an address may have "…E0010 next 5" in it
     const bool begins = (head[at] == 'I' || head[at] == 'W' || head[at] == 'E') && is_digit(head[at + 1]) &&
-                        is_digit(head[at + 4]) && head[at + 5] == ' ' && (at == 0 || !is_letter(head[at - 1]));
+                        is_digit(head[at + 4]) && head[at + 5] == ' ' && is_digit(head[at + 6]) &&
+                        head[at + 8] == ':' && (at == 0 || !(is_letter(head[at - 1]) || is_digit(head[at - 1])));
     if (!begins) continue;
     const std::size_t thread = head.find_first_not_of(' ', std::min(head.find(' ', at + 6), head.size()));
     if (thread == kNone) break;

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "sources/bfc_dump/dump_line.h"
 #include "sources/error_text/log_lines.h"
+#include "sources/pool_names.h"
 
 namespace faultline {
 namespace {
@@ -18,6 +19,7 @@ constexpr std::size_t kBefore = std::size_t{16} << 10,
                       kBehind = std::size_t{16} << 10;  // a dump's lines around its map
 constexpr std::size_t kLongestDumpLine = 4096;
 constexpr std::uint32_t kBins = 21;
+constexpr std::uint64_t kBinUnit = 256, kMostBinSize = std::uint64_t{1} << 40;
 
 struct Zone {
   std::size_t begin = 0, end = 0;
@@ -47,10 +49,13 @@ void add_zones(std::string_view text, std::string_view words, bool (*is_one)(std
 std::vector<Zone> zones_of(std::string_view text) {
   std::vector<Zone> zones;
   add_zones(text, " of size ", is_size_line, zones);
-  add_zones(text, "Total Chunks:", [](std::string_view, std::size_t) { return true; }, zones);
-  add_zones(text, "MaxInUse:", [](std::string_view, std::size_t) { return true; }, zones);
+  add_zones(
+      text, "Total Chunks:", [](std::string_view, std::size_t) { return true; }, zones);
+  add_zones(
+      text, "MaxInUse:", [](std::string_view, std::size_t) { return true; }, zones);
   // its header and its bar may be all that is printed
-  add_zones(text, "an out of memory trying to allocate ", [](std::string_view, std::size_t) { return true; }, zones);
+  add_zones(
+      text, "an out of memory trying to allocate ", [](std::string_view, std::size_t) { return true; }, zones);
   std::sort(zones.begin(), zones.end(), [](const Zone& a, const Zone& b) { return a.begin < b.begin; });
   std::vector<Zone> merged;
   for (const Zone& zone : zones) {
@@ -66,11 +71,13 @@ struct Open {
   PoolDump dump;
   DumpWriter writer;
   std::uint64_t cursor = 0;        // where the next chunk of the region must begin
+  std::uint64_t loose_cursor = 0;  // where the last chunk of no stated region ended
   std::uint64_t region_bytes = 0;  // of all regions, as stated
   bool in_region = false, has_name_line = false, is_over = false, is_fed = false;
   bool awaits_statistics = false, statistics_are_mixed = false;
   std::uint32_t bins = 0;
-  ByteInterval bins_in_use, bins_requested;
+  DumpedBins bin_sums;
+  bool bins_are_odd = false;
   HashMap<std::string, std::uint32_t> op_ids;
 
   bool region_is_complete() const {
@@ -99,9 +106,11 @@ class Reader {
       case DumpLine::Kind::kRegion: return region(read);
       case DumpLine::Kind::kChunk: return chunk(read);
       case DumpLine::Kind::kRefused: refused_ = said(read); return;
+      case DumpLine::Kind::kRefusedHost: refused_host_ = said(read); return;
       case DumpLine::Kind::kBaseLimit: base_limit_ = said(read); return;
       case DumpLine::Kind::kBar: return bar(read);
       case DumpLine::Kind::kSizes: return sizes(read);
+      case DumpLine::Kind::kSum: return sum(read);
       case DumpLine::Kind::kPool: return pool(read);
       case DumpLine::Kind::kStatistics: return statistics();
       case DumpLine::Kind::kStatistic: return statistic(read);
@@ -114,12 +123,9 @@ class Reader {
     found.not_kept = not_kept_;
     for (Open& open : open_) {
       PoolDump& dump = open.dump;
-      if (open.bins == kBins && !dump.is_mixed) {
-        dump.in_use_by_bins = open.bins_in_use;
-        dump.requested_by_bins = open.bins_requested;
-      }
+      if (open.bins == kBins && !dump.is_mixed && !open.bins_are_odd) dump.bins = open.bin_sums;
       settle(dump);
-      const bool holds = dump.has_map() || dump.pool || dump.in_use || dump.in_use_by_bins || dump.bar ||
+      const bool holds = dump.has_map() || dump.pool || dump.in_use || dump.bins || dump.bar ||
                          (dump.asked && (dump.refused || dump.base_limit));
       if (!holds) continue;
       dump.writer = std::move(open.writer.tag);
@@ -131,15 +137,15 @@ class Reader {
  private:
   void touch(Open& open) { open.dump.end = end_; }
 
-  Open& begin_dump() {
+  Open& begin_dump(const std::string& allocator = {}) {
     std::size_t chunks = 0;
-    for (const Open& open : open_) chunks += open.dump.chunks.size();
+    for (const Open& open : open_) chunks += open.dump.chunks.size() + open.dump.loose.size();
     while (!open_.empty() && (open_.size() >= kMostDumps || chunks > kMostChunks)) {
       // what holds nothing goes before what does
       const auto oldest =
           std::find_if(open_.begin(), open_.end(), [](const Open& open) { return !open.dump.has_map(); });
       const auto goes = oldest == open_.end() ? open_.begin() : oldest;
-      chunks -= goes->dump.chunks.size();
+      chunks -= goes->dump.chunks.size() + goes->dump.loose.size();
       not_kept_ += goes->dump.has_map();
       if (fed_ == &*goes) fed_ = nullptr;
       open_.erase(goes);
@@ -148,9 +154,12 @@ class Reader {
     open.writer = writer_;
     open.dump.begin = at_;
     open.dump.end = end_;
+    open.dump.allocator = allocator;
     // A pool that the driver refuses waits for what is freed meanwhile, ten seconds at most, and then prints its map.
-    if (is_near(refused_, 15)) open.dump.refused = refused_->bytes;
-    refused_.reset();
+    constexpr std::int64_t kRefusedSeconds = 15;
+    std::optional<Said>& refused = memory_of(allocator) == PoolMemory::kHost ? refused_host_ : refused_;
+    if (is_near(refused, kRefusedSeconds)) open.dump.refused = refused->bytes;
+    refused.reset();
     // XLA names it while it compiles what the same thread runs next; it says of no GPU which.
     if (base_limit_ && base_limit_->writer == writer_) {
       if (is_near(base_limit_, 600)) open.dump.base_limit = base_limit_->bytes;
@@ -209,8 +218,7 @@ class Reader {
       }
       return;
     }
-    Open& open = begin_dump();
-    open.dump.allocator = line.words;
+    Open& open = begin_dump(line.words);
     open.dump.asked = line.sizes[0];
     open.dump.rounded = line.number;
     open.dump.asked_by = line.more_words;
@@ -222,7 +230,7 @@ class Reader {
       return !one.has_name_line && one.bins == 0 && !one.dump.has_map() &&
              (one.dump.allocator.empty() || one.dump.allocator == line.words);
     });
-    if (open == nullptr) open = &begin_dump();
+    if (open == nullptr) open = &begin_dump(line.words);
     open->dump.allocator = line.words;
     open->has_name_line = true;
     touch(*open);
@@ -239,16 +247,42 @@ class Reader {
     if (open == nullptr) open = &begin_dump();
     if (open->bins == kBins) return;
     ++open->bins;
-    open->bins_in_use = open->bins_in_use + line.sizes[0].value_or(ByteInterval{});
-    open->bins_requested = open->bins_requested + line.sizes[1].value_or(ByteInterval{});
-    if (!line.sizes[0] || !line.sizes[1]) ++open->dump.odd_lines;
+    add_bin(line, *open);
     feed(*open);
+  }
+
+  // The chunks of one bin are at least as large as it, and, but for those of the last, smaller than twice that.
+  static void add_bin(const DumpLine& line, Open& open) {
+    const auto& [in_use, requested, bytes, unused] = line.sizes;
+    const auto& [count, used] = line.counts;
+    if (!in_use || !requested || !bytes || !count || !used || *used > *count || *count > kMostChunks) {
+      ++open.dump.odd_lines;
+      open.bins_are_odd = true;
+      return;
+    }
+    DumpedBins& sums = open.bin_sums;
+    sums.chunks += *count;
+    sums.chunks_in_use += *used;
+    sums.bytes = sums.bytes + *bytes;
+    sums.in_use = sums.in_use + *in_use;
+    sums.requested = sums.requested + *requested;
+    const std::uint64_t size = *line.number, free_count = *count - *used;
+    if (free_count == 0 || size >= kMostBinSize) return;
+    ByteInterval free = *bytes - *in_use;
+    free.min = std::max(free.min, free_count * size);
+    if (open.bins != kBins) free.max = std::min(free.max, free_count * (2 * size - kBinUnit));
+    free.max = std::max(free.min, free.max);
+    sums.free = sums.free + free;
+    // the largest holds its share at least, and at most what the others leave of it
+    std::uint64_t most = free.max - (free_count - 1) * size;
+    if (open.bins != kBins) most = std::min(most, 2 * size - kBinUnit);
+    sums.largest_free = {std::max(size, free.min / free_count), most};
   }
 
   static void begin_region(Open& open, std::uint64_t size_bytes) {
     DumpedRegion region;
     region.size_bytes = size_bytes;
-    region.is_stated = size_bytes != 0;
+    region.is_stated = true;
     region.first_chunk = static_cast<std::uint32_t>(open.dump.chunks.size());
     open.dump.regions.push_back(region);
     open.region_bytes += size_bytes;
@@ -272,7 +306,8 @@ class Reader {
   // Of several maps that are being read the one that this chunk continues.
   Open& map_of(std::uint64_t address, std::uint64_t size_bytes) {
     const auto continues = [&](const Open& one) {
-      return one.in_region && one.dump.regions.back().chunk_count != 0 && one.cursor == address;
+      return (one.in_region && one.dump.regions.back().chunk_count != 0 && one.cursor == address) ||
+             (one.loose_cursor != 0 && one.loose_cursor == address);
     };
     const auto awaits = [](const Open& one) { return one.in_region && one.dump.regions.back().chunk_count == 0; };
     const auto holds = [&](const Open& one) {
@@ -295,25 +330,9 @@ class Reader {
     chunk.in_use = line.in_use;
     Open& open = map_of(chunk.address, chunk.size_bytes);
     PoolDump& dump = open.dump;
-    if (dump.chunks.size() >= kMostChunks) {
+    if (dump.chunks.size() + dump.loose.size() >= kMostChunks) {
       ++dump.odd_lines;
       return;
-    }
-    if (!open.in_region) {
-      begin_region(open, 0);
-    } else if (const DumpedRegion& region = dump.regions.back(); region.chunk_count != 0) {
-      const std::uint64_t begin = dump.chunks[region.first_chunk].address;
-      if (chunk.address >= begin && chunk.address < open.cursor) {
-        ++dump.repeated_lines;
-        return touch(open);
-      }
-      const bool is_next = chunk.address == open.cursor;
-      // Free neighbours of one region would be one chunk.
-      const bool parts = !region.is_stated && is_next && !chunk.in_use && !dump.chunks.back().in_use;
-      const bool inside = region.is_stated
-                              ? chunk.address > begin && chunk.address + chunk.size_bytes <= begin + region.size_bytes
-                              : is_next && !parts;
-      if (!inside) begin_region(open, 0);
     }
     if (!line.words.empty()) {
       const auto [known, is_new] = open.op_ids.try_emplace(line.words, static_cast<std::uint32_t>(dump.ops.size()));
@@ -323,20 +342,40 @@ class Reader {
         known->second = 0;
       chunk.op = known->second;
     }
-    dump.chunks.push_back(chunk);
-    ++dump.regions.back().chunk_count;
-    open.cursor = chunk.address + chunk.size_bytes;
+    const std::uint64_t end = chunk.address + chunk.size_bytes;
+    if (is_next_of_region(open, chunk)) {
+      dump.chunks.push_back(chunk);
+      ++dump.regions.back().chunk_count;
+      open.cursor = end;
+    } else {
+      dump.loose.push_back(chunk);
+      open.loose_cursor = end;
+    }
     feed(open);
   }
 
+  static bool is_next_of_region(const Open& open, const DumpedChunk& chunk) {
+    if (!open.in_region) return false;
+    const DumpedRegion& region = open.dump.regions.back();
+    if (region.chunk_count == 0) return chunk.size_bytes <= region.size_bytes;
+    return chunk.address >= open.cursor &&
+           chunk.address + chunk.size_bytes <= open.dump.chunks[region.first_chunk].address + region.size_bytes;
+  }
+
   void sizes(const DumpLine& line) {
-    if (Open* const open = latest()) {
-      constexpr std::uint64_t kTop = std::uint64_t{1} << 62;
-      const unsigned __int128 bytes = static_cast<unsigned __int128>(*line.number) * line.size_bytes;
-      if (bytes < kTop && open->dump.in_use_by_sizes + static_cast<std::uint64_t>(bytes) < kTop)
-        open->dump.in_use_by_sizes += static_cast<std::uint64_t>(bytes);
-      touch(*open);
-    }
+    Open* open = latest();
+    if (open == nullptr) open = &begin_dump();  // what stood above it is cut off
+    const bool is_sound = *line.number <= kMostChunks && line.size_bytes <= kMostSizeBytes / kMostChunks;
+    if (is_sound && open->dump.sizes.size() < kMostSizes && !open->dump.in_use_in_all)
+      open->dump.sizes.push_back({*line.number, line.size_bytes});
+    touch(*open);
+  }
+
+  void sum(const DumpLine& line) {
+    Open* const open = latest();
+    if (open == nullptr) return;
+    if (!open->dump.in_use_in_all) open->dump.in_use_in_all = line.sizes[0];
+    touch(*open);
   }
 
   // Of several the one whose regions add up to it.
@@ -408,11 +447,12 @@ class Reader {
     touch(open);
   }
 
-  static constexpr std::size_t kMostOps = 4096;
+  static constexpr std::size_t kMostOps = 4096, kMostSizes = 100'000;
+  static constexpr std::uint64_t kMostSizeBytes = std::uint64_t{1} << 62;
 
   std::list<Open> open_;
   Open* fed_ = nullptr;  // whose line the last one was
-  std::optional<Said> refused_, base_limit_;
+  std::optional<Said> refused_, refused_host_, base_limit_;
   std::string_view line_;  // that is being read
   DumpWriter writer_;
   std::size_t at_ = 0, end_ = 0;

@@ -88,7 +88,7 @@ TEST(PoolDumpText, TotalsAreExactOrBetweenBounds) {
     EXPECT_EQ(dump.pool->min == dump.pool->max, row.taken.min == row.taken.max);
     EXPECT_LE(dump.limit->min, 268435456u);
     EXPECT_GE(dump.limit->max, 268435456u);
-    EXPECT_EQ(dump.unplaced_bytes, 0u);
+    EXPECT_EQ(dump.unplaced, ByteInterval{});
   }
 }
 
@@ -202,7 +202,7 @@ TEST(PoolDumpText, ALineThatIsMissingIsAGapInItsRegion) {
   const PoolDump end = only(kRegion.substr(0, kRegion.find("InUse at 1800")));
   EXPECT_EQ(end.unread_bytes, 2048u);
   const PoolDump headless = only("Next region of size 8192\n" + kRegion);
-  EXPECT_EQ(headless.unplaced_bytes, 8192u);
+  EXPECT_EQ(headless.unplaced, ByteInterval::exactly(8192));
   EXPECT_EQ(headless.unread_bytes, 0u);
 }
 
@@ -221,6 +221,61 @@ TEST(PoolDumpText, RegionsAreToldFromAddressesWhereNoLineSaysThem) {
   EXPECT_EQ(dump.regions[0].size_bytes, 2048u);
   EXPECT_EQ(dump.regions[1].address, 0x1800u);
   EXPECT_EQ(dump.regions[2].size_bytes, 256u);
+}
+
+// All chunks that are in use, then all that are free; in any order at all; and each twice: one region.
+TEST(PoolDumpText, ChunksAreOrderedByTheirAddresses) {
+  const std::vector<std::string> lines = {"Chunk at 0x1000 of size 1024\n", "Free  at 0x1400 of size 1024\n",
+                                          "Chunk at 0x1800 of size 1024\n", "Free  at 0x1c00 of size 512\n",
+                                          "Chunk at 0x1e00 of size 512\n"};
+  for (const std::vector<int>& order :
+       {std::vector<int>{0, 1, 2, 3, 4}, {0, 2, 4, 1, 3}, {4, 3, 2, 1, 0}, {1, 3, 0, 2, 4}, {0, 2, 1, 2, 3, 0, 4}}) {
+    std::string text;
+    for (const int at : order) text += lines[static_cast<std::size_t>(at)];
+    const PoolDump dump = only(text);
+    ASSERT_EQ(dump.regions.size(), 1u) << text;
+    EXPECT_EQ(dump.regions[0].address, 0x1000u);
+    EXPECT_EQ(dump.regions[0].size_bytes, 4096u);
+    EXPECT_EQ(dump.chunks.size(), 5u);
+    EXPECT_EQ(dump.repeated_lines, order.size() - 5);
+    EXPECT_EQ(dump.odd_lines, 0u);
+  }
+  // one that overlaps is counted, and takes no place
+  const PoolDump odd = only(lines[0] + lines[2] + "Free  at 0x1200 of size 256\n" + lines[1]);
+  EXPECT_EQ(odd.odd_lines, 1u);
+  EXPECT_EQ(odd.chunks.size(), 3u);
+}
+
+std::string bins_of(int chunks, int used, const char* bytes, const char* in_use) {
+  std::string text;
+  for (int bin = 0; bin < 21; ++bin) {
+    const bool is_here = bin == 2;  // 1 KiB
+    text += "Bin (" + std::to_string(256L << bin) + "): \tTotal Chunks: " + std::to_string(is_here ? chunks : 0) +
+            ", Chunks in use: " + std::to_string(is_here ? used : 0) + ". " + (is_here ? bytes : "0B") +
+            " allocated for chunks. " + (is_here ? in_use : "0B") + " in use in bin. " + (is_here ? in_use : "0B") +
+            " client-requested in use in bin.\n";
+  }
+  return text;
+}
+
+// The list of the bins has the number of all chunks: where it has more than the map, lines are missing, and it tells what they add up to.
+TEST(PoolDumpText, TheBinsTellWhatIsMissing) {
+  const std::string two = "Chunk at 0x1000 of size 1024\nChunk at 0x1800 of size 1024\n",
+                    free = "Free  at 0x1400 of size 1024\n";
+  const PoolDump whole = only(bins_of(3, 2, "3.0KiB", "2.0KiB") + two + free);
+  EXPECT_EQ(whole.unplaced, ByteInterval{});
+  EXPECT_FALSE(whole.is_open);
+  const PoolDump cut = only(bins_of(3, 2, "3.0KiB", "2.0KiB") + two);
+  ASSERT_TRUE(cut.bins);
+  EXPECT_LE(cut.unplaced.min, 1024u);
+  EXPECT_GE(cut.unplaced.max, 1024u);
+  EXPECT_EQ(cut.bins->largest_free.min, 1024u);
+  EXPECT_LT(cut.bins->largest_free.max, 2048u);
+  EXPECT_FALSE(cut.is_open);
+  EXPECT_TRUE(only(two).is_open);
+  const std::string bins = bins_of(3, 2, "3.0KiB", "2.0KiB");
+  EXPECT_TRUE(only(bins.substr(bins.find('\n') + 1) + two).is_open);  // a list that lacks its first line
+  EXPECT_FALSE(only(two + "total_region_allocated_bytes_: 2048 memory_limit_: 4096\n").is_open);
 }
 
 std::string named(const std::string& name, const std::string& rest) {

@@ -1,6 +1,7 @@
 #include "sources/bfc_dump/dump_trace.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "sources/pool_names.h"
@@ -8,7 +9,7 @@
 namespace faultline {
 namespace {
 
-constexpr std::uint64_t kUnit = 256;
+constexpr std::uint64_t kUnit = 256, kFirstRegion = std::uint64_t{2} << 20;
 
 std::string written(ByteInterval bytes) {
   return bytes.min == bytes.max ? std::to_string(bytes.min)
@@ -78,6 +79,29 @@ void add_region(Trace& trace, const PoolDump& dump, const DumpedRegion& region, 
   trace.final_segments.push_back(segment);
 }
 
+// The best that the dump tells of all chunks in use.
+std::optional<ByteInterval> in_use_of(const PoolDump& dump) {
+  if (dump.in_use) return dump.in_use;
+  if (const auto sum = dump.in_use_by_sizes()) return ByteInterval::exactly(*sum);
+  if (dump.in_use_in_all) return dump.in_use_in_all;
+  return dump.bins ? std::optional(dump.bins->in_use) : std::nullopt;
+}
+
+// The largest of the summary by size, where the map has not all chunks: "4x314572800 2x1048576".
+void add_sizes(Trace& trace, const PoolDump& dump) {
+  constexpr std::size_t kMostSizes = 16;
+  if (dump.sizes.empty() || (dump.has_map() && dump.unread_bytes == 0 && dump.unplaced.max == 0 && !dump.is_open))
+    return;
+  std::vector<DumpedSize> sizes = dump.sizes;
+  const auto bytes = [](const DumpedSize& size) { return size.count * size.size_bytes; };
+  std::stable_sort(sizes.begin(), sizes.end(),
+                   [&](const DumpedSize& a, const DumpedSize& b) { return bytes(a) > bytes(b); });
+  std::string words;
+  for (std::size_t at = 0; at < std::min(sizes.size(), kMostSizes); ++at)
+    words += (at == 0 ? "" : " ") + std::to_string(sizes[at].count) + "x" + std::to_string(sizes[at].size_bytes);
+  trace.properties["bfc." + dump.allocator + ".sizes"] = words;
+}
+
 void add_statements(Trace& trace, const PoolDump& dump) {
   const auto state = [&](const char* what, const std::optional<ByteInterval>& bytes) {
     if (bytes) trace.properties["bfc." + dump.allocator + "." + what] = written(*bytes);
@@ -92,17 +116,22 @@ void add_statements(Trace& trace, const PoolDump& dump) {
     state("bar.free", ByteInterval::exactly(dump.bar->free));
     state("bar.longest", ByteInterval::exactly(dump.bar->longest));
   }
-  state("asked_for", dump.requested_by_bins);
+  if (dump.bins) {
+    // less than a unit of each is the rounding of its request, which no chunk is spared
+    const ByteInterval rounding{0, dump.bins->chunks_in_use * (kUnit - 1)};
+    state("slack", dump.bins->in_use - dump.bins->requested - rounding);
+    state("free_by_bins", dump.bins->free);
+    state("largest_by_bins", dump.bins->largest_free);
+  }
   state("available", dump.available);
-  state("in_use", dump.in_use ? dump.in_use
-                  : dump.is_finished && dump.in_use_by_sizes != 0
-                      ? std::optional(ByteInterval::exactly(dump.in_use_by_sizes))
-                      : dump.in_use_by_bins);
-  state("taken", dump.pool);
+  state("in_use", in_use_of(dump));
+  state("taken", dump.pool ? dump.pool : dump.bins ? std::optional(dump.bins->bytes) : std::nullopt);
   if (!dump.has_map()) state("largest_free", dump.largest_free);
   state("peak_in_use", dump.peak_in_use);
   if (dump.unread_bytes != 0) state("unread", ByteInterval::exactly(dump.unread_bytes));
-  if (dump.unplaced_bytes != 0) state("unplaced", ByteInterval::exactly(dump.unplaced_bytes));
+  if (dump.unplaced.max != 0) state("unplaced", dump.unplaced);
+  if (dump.has_map() && dump.is_open) trace.properties["bfc." + dump.allocator + ".open"] = "true";
+  add_sizes(trace, dump);
   if (dump.is_mixed) trace.properties["bfc." + dump.allocator + ".mixed"] = "true";
   if (dump.form != 0) trace.properties["bfc." + dump.allocator + ".form"] = std::to_string(dump.form);
   if (!dump.asked_by.empty()) trace.properties["bfc." + dump.allocator + ".asked_by"] = dump.asked_by;
@@ -117,17 +146,21 @@ void add_statements(Trace& trace, const PoolDump& dump) {
   // One region of the whole limit is what a pool without growth takes; more than one it takes only where it grows.
   std::uint64_t taken = 0;
   for (const DumpedRegion& region : dump.regions) taken += region.size_bytes;
+  // Growth begins with 2 MiB and doubles; more than one region has also a pool whose driver refused its limit at once.
+  const bool has_grown = std::any_of(dump.regions.begin(), dump.regions.end(), [](const DumpedRegion& region) {
+    return region.size_bytes >= kFirstRegion && std::has_single_bit(region.size_bytes);
+  });
   const bool all_stated =
       !dump.regions.empty() && std::all_of(dump.regions.begin(), dump.regions.end(),
                                            [](const DumpedRegion& region) { return region.is_stated; });
-  if (all_stated && dump.regions.size() > 1)
+  if (all_stated && dump.regions.size() > 1 && has_grown)
     trace.properties["bfc." + dump.allocator + ".growth"] = "true";
   else if (all_stated && dump.limit && taken + kUnit > dump.limit->min && taken <= dump.limit->max &&
            !is_empty(dump.regions[0]))
     trace.properties["bfc." + dump.allocator + ".growth"] = "false";
   trace.count("lines of a pool's dump that contradict the others", dump.odd_lines);
   trace.count("lines of a pool's dump that stand there twice", dump.repeated_lines);
-  trace.count("bytes of a pool whose lines in the dump are missing", dump.unread_bytes + dump.unplaced_bytes);
+  trace.count("bytes of a pool whose lines in the dump are missing", dump.unread_bytes + dump.unplaced.middle());
 }
 
 // Regions do not overlap; of two that do the later one cannot be of the same moment.

@@ -30,6 +30,7 @@ class MemoryDumpReader {
       if (field.number == 5 && field.is_bytes) add_statistics(field.bytes);
     }
     trace.count("bytes of the file that could not be read", bytes.size() - message.offset());
+    dump_.is_whole_by_form = message.offset() == bytes.size() && dump_.odd_lines == 0;
     settle(dump_);
     return dump_.has_map();
   }

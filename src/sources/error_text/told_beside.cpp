@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/units.h"
+#include "sources/bfc_dump/dump_line.h"
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/others.h"
 #include "sources/error_text/text_limits.h"
@@ -13,6 +14,7 @@ namespace faultline {
 namespace {
 
 constexpr std::size_t kMostJobPids = 16, kMostJobLines = 256;
+constexpr int kMostDevices = 64;
 constexpr std::uint64_t kPoolUnit = 256;  // a pool rounds what it is asked for up to it
 
 // TensorFlow's allocator tells the bytes, and the operation that wanted them the shape: one failure, where the bytes agree.
@@ -79,28 +81,41 @@ void add_job(std::string_view text, Trace& trace) {
   }
 }
 
-// What the runtime said of the device as it began: "Total memory: 11.90GiB" above "Free memory: 381.44MiB", "Created device …/device:GPU:0 with 381 MB memory".
-void add_start(std::string_view text, std::size_t at, ErrorMessage& message) {
-  constexpr std::string_view kFree = "Free memory: ", kTotal = "Total memory: ", kCreated = "Created device ",
-                             kGpu = "device:GPU:", kWith = " with ", kMemory = " MB memory";
-  constexpr int kMostDevices = 64;
-  const std::string_view before = text.substr(0, at);
-  if (const std::size_t free = find_last(before, kFree); free != std::string_view::npos) {
-    const std::size_t from = free > 200 ? free - 200 : 0;
-    const std::size_t total = before.substr(from, free - from).rfind(kTotal);
-    const auto bytes = size_between(before, free, free + kFree.size() + 12, SizeStyle::kXla);
-    if (bytes && total != std::string_view::npos) {
-      const std::size_t size = from + total + kTotal.size();
-      if (const auto all = size_between(before, size, size + 12, SizeStyle::kXla)) {
-        message.numbers["start_free"] = *bytes;
-        message.numbers["start_capacity"] = *all;
-      }
-    }
-  }
+// What the runtime saw of a device: "Found device 0 with properties: …" and below it "Total memory: 11.90GiB", "Free memory: 381.44MiB", since 1.4 in one line "totalMemory: 7.92GiB freeMemory:
+// 350.12MiB". Of several GPUs that of the message's.
+bool add_room(std::string_view before, std::string_view total_label, std::string_view free_label,
+              ErrorMessage& message) {
+  constexpr std::string_view kFound = "Found device ";
+  constexpr std::size_t kReach = 400, kNumber = 12;
   std::size_t end = before.size();
   for (int looks = 0; looks < kMostDevices; ++looks) {
-    const std::size_t created = find_last(before.substr(0, end), kCreated);
-    if (created == std::string_view::npos) return;
+    const std::size_t free = find_last(before.substr(0, end), free_label);
+    if (free == std::string_view::npos) return false;
+    end = free;
+    const std::size_t from = free > kReach ? free - kReach : 0;
+    const std::string_view near = before.substr(from, free - from);
+    const std::size_t total = near.rfind(total_label), found = near.rfind(kFound);
+    if (total == std::string_view::npos) continue;
+    const auto device = found == std::string_view::npos ? std::nullopt : number_at(near, found + kFound.size());
+    if (device && message.device && *device != *message.device) continue;
+    const std::size_t size = from + total + total_label.size();
+    const auto bytes = size_between(before, free, free + free_label.size() + kNumber, SizeStyle::kXla),
+               all = size_between(before, size, size + kNumber, SizeStyle::kXla);
+    if (!bytes || !all) continue;
+    message.numbers["start_free"] = *bytes;
+    message.numbers["start_capacity"] = *all;
+    return true;
+  }
+  return false;
+}
+
+// "Created device …/device:GPU:0 with 381 MB memory": what its pool may take.
+bool add_pool(std::string_view before, std::string_view created_label, ErrorMessage& message) {
+  constexpr std::string_view kGpu = "device:GPU:", kWith = " with ", kMemory = " MB memory";
+  std::size_t end = before.size();
+  for (int looks = 0; looks < kMostDevices; ++looks) {
+    const std::size_t created = find_last(before.substr(0, end), created_label);
+    if (created == std::string_view::npos) return false;
     end = created;
     const std::string_view line =
         before.substr(created, std::min(line_end(before, created, 400) - created, std::size_t{400}));
@@ -110,6 +125,30 @@ void add_start(std::string_view text, std::size_t at, ErrorMessage& message) {
     if (!mib || !device || line.find(kMemory) == std::string_view::npos || *mib > (std::uint64_t{1} << 32)) continue;
     if (message.device && *message.device != *device) continue;
     message.numbers["start_pool"] = {*mib * kMiB, (*mib + 1) * kMiB};
+    return true;
+  }
+  return false;
+}
+
+// As it began: what was free of the device, and what its pool may take.
+void add_start(std::string_view text, std::size_t at, ErrorMessage& message) {
+  const std::string_view before = text.substr(0, at);
+  if (!add_room(before, "totalMemory: ", "freeMemory: ", message))
+    add_room(before, "Total memory: ", "Free memory: ", message);
+  if (!add_pool(before, "Created device ", message)) add_pool(before, "Created TensorFlow device (", message);
+}
+
+// "failed to allocate 8.00G (8589934592 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY", a few lines before the exception: the last one.
+void add_refused(std::string_view text, std::size_t at, ErrorMessage& message) {
+  constexpr std::size_t kReach = std::size_t{16} << 10;
+  const std::size_t from = at > kReach ? at - kReach : 0;
+  const std::string_view before = text.substr(from, at - from);
+  for (const std::string_view words : {"Failed to allocate device memory of ", "failed to allocate "}) {
+    const std::size_t failed = find_last(before, words);
+    if (failed == std::string_view::npos) continue;
+    const DumpLine line = read_dump_line(before.substr(failed, line_end(before, failed, 400) - failed));
+    if (line.kind != DumpLine::Kind::kRefused) continue;
+    message.numbers["refused_region"] = *line.sizes[0];
     return;
   }
 }
@@ -137,6 +176,7 @@ void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, 
   if (is_of_pool(message) && message.kind == "out-of-memory") {
     add_start(text, chosen.begin, message);
     add_unified(text, chosen.begin, message);
+    add_refused(text, chosen.begin, message);
   }
   const std::string& kind = message.kind;
   if ((kind.ends_with("-init") || kind == "cudnn-internal") && seen.first_weak &&
