@@ -24,6 +24,7 @@ _MAP_FIXED = 0x10
 _KEPT_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK | os.O_SYNC
 _IN_MEMORY = 64 << 20  # a copy of a file without a name, up to here
 _LARGE = 1 << 30
+_PIECE = 1 << 20
 
 _c = ctypes.CDLL(None, use_errno=True)
 _c.mmap.restype = ctypes.c_void_p
@@ -71,6 +72,7 @@ class _Copies:
 
     def __init__(self):
         self._files: dict[tuple[int, int], int] = {}
+        self._grown: set[tuple[int, int]] = set()
 
     def get(self, key) -> int | None:
         return self._files.get(key)
@@ -98,13 +100,22 @@ class _Copies:
             _copy(source, self._files[key], size)
         return self._files[key]
 
-    def of_memory(self, key, end: int) -> int:
-        """For memory that no descriptor leads to, up to there; what is in it is still to be written."""
+    def of_memory(self, key, begin: int, size: int, offset: int) -> int:
+        """For memory that no descriptor leads to: each mapping of it adds the part that it shows."""
         if key not in self._files:
-            self._files[key] = _without_name(end)
-        elif os.fstat(self._files[key]).st_size < end:
-            os.ftruncate(self._files[key], end)
-        return self._files[key]
+            self._files[key] = _without_name(offset + size)
+            self._grown.add(key)
+        file = self._files[key]
+        if os.fstat(file).st_size < offset + size:
+            os.ftruncate(file, offset + size)
+        for at in range(0, size, _PIECE):
+            content = ctypes.string_at(begin + at, min(_PIECE, size - at))
+            if content.strip(b"\0"):  # a hole is zeros
+                _write_all(file, content, offset + at)
+        return file
+
+    def is_grown(self, key) -> bool:
+        return key in self._grown
 
     def close(self) -> None:
         for file in self._files.values():
@@ -135,7 +146,7 @@ def _copy(source: int, target: int, size: int) -> None:
                 return
             end = size
         while at < end:
-            piece = os.pread(source, min(end - at, 1 << 20), at)
+            piece = os.pread(source, min(end - at, _PIECE), at)
             if not piece:
                 return
             at += os.pwrite(target, piece, at)
@@ -252,9 +263,8 @@ def _turn_mapping(found: re.Match, copies: _Copies) -> None:
         return
     if file is None:
         file = copies.of_name(found[10], key)
-    if file is None and reads:
-        file = copies.of_memory(key, offset + size)
-        _write_all(file, ctypes.string_at(begin, size), offset)
+    if reads and (file is None or copies.is_grown(key)):
+        file = copies.of_memory(key, begin, size, offset)
     if file is not None and _c.mmap(begin, size, protection, mmap.MAP_SHARED | _MAP_FIXED, file, offset) == begin:
         return
     content = ctypes.string_at(begin, size) if reads else b""

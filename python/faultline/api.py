@@ -201,7 +201,12 @@ def _be_watched(connection: socket.socket, options: dict) -> None:
             f"this process could not be watched, so what the function writes could not be kept aside ({answer}); allow_writes=True plans it all the same"
         )
     if confined:
-        _confine.confine(options["filter"])
+        try:
+            _confine.confine(options["filter"])
+        except OSError as problem:
+            raise OSError(
+                f"the function was not run: what this process has open could not be kept apart from it ({problem})"
+            ) from None
 
 
 def _exit_status(end: SystemExit) -> int:

@@ -146,6 +146,8 @@ int plan(const PlanArguments& arguments) {
     return fail("--try needs --gpu: whether a change is enough depends on it");
   if (arguments.limits.allow_writes && arguments.limits.offline)
     return fail("--offline needs the program to be watched, and --allow-writes leaves it alone");
+  // what cannot begin does not cost an earlier run its folder
+  if (Status found = confine::find_program(question.command.front()); !found) return fail(found.error().message());
   const OwnFolder made = make_run_folder(arguments.folder, question.command);
   if (made.outcome != OwnFolder::Outcome::kMade) return fail(made.why_not);
   const std::string& folder = made.path;

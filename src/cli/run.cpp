@@ -78,7 +78,10 @@ ProgramEnd run(const RunOptions& options) {
   if (options.command.front().ends_with(".ipynb"))
     return not_run(fail(confine::not_program(options.command.front()).what));
   const InterruptsNoted noted;
-  const OwnFolder made = make_run_folder(options.folder, options.command);
+  // what cannot begin does not cost an earlier run its folder: starting it tells why
+  const bool may_take = !options.folder.force || confine::find_program(options.command.front());
+  const OwnFolder made =
+      may_take ? make_run_folder(options.folder, options.command) : OwnFolder{OwnFolder::Outcome::kTrouble, {}, {}};
   if (made.outcome == OwnFolder::Outcome::kRefused) return not_run(fail(made.why_not));
   const std::string& folder = made.path;  // empty: none could be made, and the program is run all the same
   Result<RunSetup> setup = set_up_run(options, folder);
@@ -88,7 +91,7 @@ ProgramEnd run(const RunOptions& options) {
     return not_run(status != 0 ? status : own);
   };
   if (!setup) return give_up("--gpu: " + setup.error().message());
-  if (folder.empty()) hint("nothing will be recorded: " + made.why_not);
+  if (folder.empty() && may_take) hint("nothing will be recorded: " + made.why_not);
   for (const std::string& sentence : setup->left_out) hint(sentence);
   for (const std::string& sentence : setup->beforehand) hint(sentence);
 

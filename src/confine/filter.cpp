@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -77,6 +78,7 @@ void look_at_ioctl(Program& program) {
         static_cast<std::uint32_t>(FICLONE), static_cast<std::uint32_t>(FICLONERANGE), kDeduplicate}) {
     program.answer_if_equal(harmless, SECCOMP_RET_ALLOW);
   }
+  program.answer_if_equal(TIOCSTI, refused(EPERM));  // types into the user's terminal
   program.keep_bits(kFamily);
   for (const std::uint32_t family : {kOfFile, kOfVersion, kOfXfs, kOfBtrfs})
     program.answer_if_equal(family, refused(EOPNOTSUPP));

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 HERE = Path(__file__).resolve().parent
 
 PROGRAM = """
-import mmap, multiprocessing.shared_memory, os, sqlite3, tempfile, faultline, numpy, torch
+import ctypes, mmap, multiprocessing.shared_memory, os, sqlite3, tempfile, faultline, numpy, torch
 open("lines", "w").write("".join(f"line {n}\\n" for n in range(2000)))
 reading = open("lines"); reading.readline()
 raw = os.open("lines", os.O_RDONLY); os.read(raw, 7); twin = os.dup(raw)
@@ -24,6 +24,7 @@ for mode in ("delete", "wal"):
     bases.append((mode, base))
 shared = multiprocessing.shared_memory.SharedMemory(create=True, size=4096); shared.buf[:3] = b"abc"
 anonymous = mmap.mmap(-1, 4096); anonymous[:3] = b"abc"
+parts = mmap.mmap(-1, 3 * 4096); parts[:] = b"x" * (3 * 4096); ctypes.CDLL(None).mprotect(ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(parts)) + 4096), 4096, 1)
 view = numpy.memmap("view", dtype="uint8", mode="w+", shape=4096); view[:] = 1; view.flush()
 writing = open("both", "w+"); writing.write("before\\n"); writing.flush(); beside = open("both")
 folder = os.open(".", os.O_RDONLY); entries = os.scandir("."); next(entries)
@@ -40,7 +41,7 @@ def function():
         base.execute("insert into t values (2)"); base.commit()
         assert rows(base) == [1, 2] == rows(sqlite3.connect(name))
     shared.buf[:3] = b"XYZ"; again = multiprocessing.shared_memory.SharedMemory(shared.name); assert bytes(again.buf[:3]) == b"XYZ"; again.close()
-    anonymous[:3] = b"XYZ"
+    anonymous[:3] = b"XYZ"; assert parts[:] == b"x" * (3 * 4096); parts[:9] = parts[-9:] = b"y" * 9
     child = os.fork()
     if child == 0:
         anonymous[3:6] = b"kid"; os._exit(0)
@@ -59,7 +60,7 @@ assert reading.readline() == "line 1\\n" and os.read(raw, 7) == b"line 1\\n" and
 unnamed.seek(0); assert unnamed.read() == b"before" and os.pread(memory, 100, 0) == b"before" and open("kept").read() == "before"
 for name, base in bases:
     assert rows(base) == [1]; base.execute("insert into t values (3)"); base.commit(); assert rows(sqlite3.connect(name)) == [1, 3]
-assert bytes(shared.buf[:3]) == b"abc" and anonymous[:6] == b"abc\\0\\0\\0" and (view == 1).all() and tensor.sum() == 8
+assert bytes(shared.buf[:3]) == b"abc" and anonymous[:6] == b"abc\\0\\0\\0" and parts[:] == b"x" * (3 * 4096) and (view == 1).all() and tensor.sum() == 8
 assert open("both").read() == "before\\n" and not os.path.exists("made") and len(list(entries)) > 3
 shared.close(); shared.unlink(); assert "1 would have been sent (SIGTERM to" in " ".join(plan.text.split()); print("as before")
 """

@@ -278,9 +278,7 @@ def test_an_interrupt_takes_nothing(tmp_path, verb, how):
 def test_a_disk_that_takes_nothing(tmp_path, verb, kind):
     (tmp_path / "disk").mkdir()
     full = "size=64k" if kind == "full" else "size=1m"
-    fills = (
-        "head -c 1000000 /dev/zero > disk/fill 2>/dev/null" if kind == "full" else "mount -o remount,ro none disk"
-    )
+    fills = "head -c 1000000 /dev/zero > disk/fill 2>/dev/null" if kind == "full" else "mount -o remount,ro none disk"
     gpu = "--gpu virtual:1GiB" if verb == "run" else ""
     script = f"mount -t tmpfs -o {full} none disk && echo mine > disk/mine && {{ {fills}; true; }} && {FAULTLINE} {verb} {gpu} -o disk/d -- echo started; echo status $?; ls disk; cat disk/mine"
     done = subprocess.run(
@@ -360,3 +358,12 @@ def test_a_file_that_the_user_named(tmp_path, recording, verb):
     assert (folder / "link to own").is_symlink()
     made = tree(folder)
     assert {name: made[name] for name in before} == before and set(made) - set(before) == {"new", "link to own"}
+
+
+@pytest.mark.parametrize("verb, status", [("run", 127), ("plan", 2)])
+def test_a_command_that_cannot_be_started_costs_no_earlier_run(tmp_path, verb, status):
+    assert recorded("d", cwd=tmp_path).returncode == 0
+    before = tree(tmp_path)
+    done = run(verb, "-o", "d", "--force", cwd=tmp_path, command=("no-such-command",))
+    assert done.returncode == status and "no-such-command was not found" in done.stderr
+    assert tree(tmp_path) == before
