@@ -28,11 +28,12 @@ inline std::uint64_t hash_mix(std::uint64_t x, std::uint64_t y) {
 }
 
 // Goes on from an earlier hash; hash_secret().a begins.
-inline std::uint64_t hash_onto(std::uint64_t hash, std::uint64_t number) {
-  const HashSecret& secret = hash_secret();
+inline std::uint64_t hash_onto(std::uint64_t hash, std::uint64_t number, const HashSecret& secret = hash_secret()) {
   return hash_mix(hash ^ number ^ secret.b, secret.c ^ (number << 32 | number >> 32));
 }
-inline std::uint64_t hash_number(std::uint64_t number) { return hash_onto(hash_secret().a, number); }
+inline std::uint64_t hash_number(std::uint64_t number, const HashSecret& secret = hash_secret()) {
+  return hash_onto(secret.a, number, secret);
+}
 std::uint64_t hash_bytes(const void* bytes, std::size_t size);
 
 struct SeededHash {

@@ -46,6 +46,8 @@ HeapUses::HeapUses(const Trace& trace) {
 }
 
 HandledFailures::HandledFailures(const Trace& trace) {
+  const auto is_failure = [](const Event& event) { return event.kind == EventKind::kAllocFailed; };
+  if (std::none_of(trace.events.begin(), trace.events.end(), is_failure)) return;
   const auto from_driver = [&](const Event& event) {
     const HeapKind kind = trace.heaps[event.heap.index()].kind;
     return kind == HeapKind::kDriver || kind == HeapKind::kStreamOrderedPool;

@@ -48,10 +48,12 @@ std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& life
   std::vector<DeviceUsage> result;
   std::vector<UsageMoment> now(trace.devices.size());
   std::vector<std::size_t> slot_of_device;
+  std::vector<char> framework;  // by slot
   for (std::size_t slot = 0; slot < trace.devices.size(); ++slot) {
     DeviceUsage usage;
     usage.device = trace.devices[slot].index;
     result.push_back(std::move(usage));
+    framework.push_back(uses.has_framework(trace.devices[slot].index));
     if (slot_of_device.size() <= trace.devices[slot].index) slot_of_device.resize(trace.devices[slot].index + 1u);
     slot_of_device[trace.devices[slot].index] = slot;
   }
@@ -66,22 +68,23 @@ std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& life
     const std::size_t slot = slot_of_device[event.device];
     DeviceUsage& usage = result[slot];
     UsageMoment& moment = now[slot];
+    const bool has_framework = framework[slot] != 0;
     moment.event = static_cast<std::uint32_t>(index);
     moment.time_ns = event.time_ns;
     switch (event.kind) {
       case EventKind::kAlloc:
         add(moment, use, use == HeapUse::kProgram ? lifetimes.held_bytes(event.allocation) : event.size_bytes,
-            uses.has_framework(event.device));
+            has_framework);
         break;
       case EventKind::kFree:
         if (event.allocation.value == 0) break;
         if (use != HeapUse::kProgram) {
-          if (event.returns_to_heap()) take(moment, use, event.size_bytes, uses.has_framework(event.device));
+          if (event.returns_to_heap()) take(moment, use, event.size_bytes, has_framework);
           break;
         }
         {
           const std::uint64_t bytes = lifetimes.held_bytes(event.allocation);
-          if (event.phase() != FreePhase::kCompleted) take(moment, use, bytes, uses.has_framework(event.device));
+          if (event.phase() != FreePhase::kCompleted) take(moment, use, bytes, has_framework);
           if (event.phase() == FreePhase::kRequested) moment.pending += bytes;
           if (event.phase() == FreePhase::kCompleted) moment.pending -= std::min(moment.pending, bytes);
         }
@@ -93,8 +96,8 @@ std::vector<DeviceUsage> measure_usage(const Trace& trace, const Lifetimes& life
         if (usage.failures.size() == DeviceUsage::kMaxFailures) usage.failures.pop_back();
         usage.failures.push_back(moment);
         break;
-      case EventKind::kMap: add(moment, use, event.size_bytes, uses.has_framework(event.device)); break;
-      case EventKind::kUnmap: take(moment, use, event.size_bytes, uses.has_framework(event.device)); break;
+      case EventKind::kMap: add(moment, use, event.size_bytes, has_framework); break;
+      case EventKind::kUnmap: take(moment, use, event.size_bytes, has_framework); break;
       default: break;
     }
     if (moment.allocated > usage.peak_allocated.allocated) usage.peak_allocated = moment;

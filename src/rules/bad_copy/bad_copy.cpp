@@ -179,6 +179,10 @@ class Judge {
       : facts_(facts), trace_(facts.trace), findings_(findings), not_judged_(not_judged) {}
 
   void run() {
+    const auto is_copy = [](const Event& event) {
+      return event.kind == EventKind::kCopy || event.kind == EventKind::kSet;
+    };
+    if (std::none_of(trace_.events.begin(), trace_.events.end(), is_copy)) return;
     DriverMemory memory(facts_);
     const std::uint32_t end = facts_.first_reported_fault();
     for (std::uint32_t index = 0; index < end; ++index) {

@@ -95,6 +95,8 @@ bool keeps_for_itself(std::string_view library) {
 
 KeptMemory::KeptMemory(const Facts& facts) : facts_(facts) {
   const Trace& trace = facts.trace;
+  const auto has_framework = [&](const Device& device) { return facts.uses.has_framework(device.index); };
+  if (!trace.devices.empty() && std::all_of(trace.devices.begin(), trace.devices.end(), has_framework)) return;
   std::map<StackId, bool> own;                   // the program's own request, by stack
   std::map<StackId, std::uint64_t> seen;         // work done when the stack was last met
   std::map<const Event*, std::uint64_t> mapped;  // bytes that are mapped at the end, by what mapped them

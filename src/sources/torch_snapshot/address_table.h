@@ -42,7 +42,7 @@ class AddressTable {
   static std::uint64_t key_of(std::uint64_t address, std::uint16_t device) {
     return (address ^ std::uint64_t{device} << 52) + 1;
   }
-  static std::size_t hash(std::uint64_t key) { return static_cast<std::size_t>(hash_number(key)); }
+  std::size_t hash(std::uint64_t key) const { return static_cast<std::size_t>(hash_number(key, secret_)); }
   void grow() {
     std::vector<Slot> old(slots_.size() * 2);
     old.swap(slots_);
@@ -53,6 +53,7 @@ class AddressTable {
       slots_[place] = slot;
     }
   }
+  HashSecret secret_ = hash_secret();  // at hand: the table is asked for every event
   std::vector<Slot> slots_;
   std::size_t used_ = 0;
 };

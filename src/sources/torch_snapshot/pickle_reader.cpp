@@ -342,6 +342,14 @@ void Reader::common_run() {
         machine_.push_empty_dict();
         ++at;
         continue;
+      case kSetItems:  // of every entry
+        at_ = at;
+        if (Status done = located(machine_.set_marked()); !done) {
+          failed_ = done.error();
+          return;
+        }
+        ++at;
+        continue;
       case kEmptyList:
         machine_.push_empty_list();
         ++at;
