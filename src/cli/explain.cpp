@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cli/options.h"
+#include "cli/perfetto.h"
 #include "cli/progress.h"
 #include "models/gpus.h"
 #include "report/assemble.h"
@@ -92,15 +93,20 @@ int explain(const ExplainOptions& options) {
         "--format text-trace writes one trace, and this has several: name the file of one process, for example "
         "FOLDER/process-12.faultline");
   }
-  std::vector<Report> reports;
   progress->step("judging what was recorded");
+  if (options.output.format == kPerfetto && !inputs.empty()) {
+    const std::vector<view::Viewed> viewed = look_at_each(inputs);
+    for (const view::Viewed& one : viewed) status = std::max(status, exit_status(one.report));
+    progress.reset();
+    return write_perfetto(viewed, status);
+  }
+  std::vector<Report> reports;
   for (const Input& input : inputs) {
     reports.push_back(make_report(input));
     status = std::max(status, exit_status(reports.back()));
   }
   if (reports.empty()) return status;
   progress.reset();
-  if (options.output.format == kPerfetto) return write_perfetto(inputs, status);
   std::string text = rendered(reports, options.output);
   if (options.output.format == "json" && reports.size() == 1 && options.paths.size() > 1) text = "[" + text + "]\n";
   return write_out(text, status);

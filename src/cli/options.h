@@ -65,9 +65,6 @@ std::string rendered(std::span<const Report> reports, const OutputOptions& optio
 // The report of a run, with where it is kept: for other tools to standard output, else to standard error, behind what the program printed. The report's own status.
 int tell_run(const Report& report, const OutputOptions& options, const std::string& kept_in);
 
-// What was recorded, for Perfetto's viewer, to standard output; the status given, or that of an input with nothing to draw.
-int write_perfetto(std::span<const Input> inputs, int status);
-
 int add_verbs_and_run(int argument_count, char** arguments);
 void add_explain(CLI::App& app, int& status);
 void add_replay(CLI::App& app, int& status);

@@ -1,18 +1,22 @@
-// --format perfetto, of the verbs that have a recording.
-#include "view/perfetto.h"
+#include "cli/perfetto.h"
 
 #include "cli/options.h"
-#include "view/page.h"
+#include "view/perfetto.h"
 
 namespace faultline::cli {
 
-int write_perfetto(std::span<const Input> inputs, int status) {
+std::vector<view::Viewed> look_at_each(std::span<const Input> inputs) {
   std::vector<view::Viewed> viewed;
-  for (const Input& input : inputs) {
-    viewed.push_back(view::look_at(input));
-    for (const std::string& sentence : viewed.back().left_out) hint(sentence);
-    if (viewed.back().scenes.empty() && inputs.size() > 1)
-      hint((input.path == "-" ? "standard input" : input.path) + " holds no memory over time and is left out");
+  for (const Input& input : inputs) viewed.push_back(view::look_at(input));
+  return viewed;
+}
+
+int write_perfetto(const std::vector<view::Viewed>& viewed, int status) {
+  for (const view::Viewed& one : viewed) {
+    for (const std::string& sentence : one.left_out) hint(sentence);
+    if (one.scenes.empty() && viewed.size() > 1)
+      hint((one.report.input_path == "-" ? "standard input" : one.report.input_path) +
+           " holds no memory over time and is left out");
   }
   const std::string trace = view::make_perfetto(viewed);
   if (trace.empty())

@@ -8,6 +8,7 @@
 #include "cli/dry_run_files.h"
 #include "cli/op_memory.h"
 #include "cli/options.h"
+#include "cli/perfetto.h"
 #include "cli/plan_run.h"
 #include "cli/run_folder.h"
 #include "cli/signals.h"
@@ -228,7 +229,7 @@ int plan(const PlanArguments& arguments) {
   if (arguments.output.format == kPerfetto) {
     const Result<Input> input = open_input(folder);
     if (!input) return fail(input.error().message(shown_folder(folder)));
-    return write_perfetto({&*input, 1}, exit_status(report));
+    return write_perfetto(look_at_each({&*input, 1}), exit_status(report));
   }
   return tell_run(report, arguments.output, job.folder_stays ? shown_folder(folder) : "");
 }

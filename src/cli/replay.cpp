@@ -11,6 +11,7 @@
 #include "base/safe_text.h"
 #include "base/units.h"
 #include "cli/options.h"
+#include "cli/perfetto.h"
 #include "cli/progress.h"
 #include "facts/facts.h"
 #include "fmt/format.h"
@@ -384,7 +385,7 @@ int run_replay(const ReplayArguments& arguments) {
   const bool fits = rows->size() > 1 && (*rows)[1].result.failure_count == 0;
   if (arguments.output.format == kPerfetto && rows->back().result.trace) {
     const Input replayed(std::move(*rows->back().result.trace));
-    return write_perfetto({&replayed, 1}, fits ? kClean : kFindings);
+    return write_perfetto(look_at_each({&replayed, 1}), fits ? kClean : kFindings);
   }
   return write_out(arguments.output.format == "json" ? to_json(*input, **part, *rows, *room, cut_short)
                                                      : to_page(arguments, *rows, *room, cut_short),

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/apart.h"
 #include "cli/options.h"
+#include "cli/perfetto.h"
 #include "cli/pool_maps.h"
 #include "cli/progress.h"
 #include "cli/run_again.h"
@@ -47,10 +48,15 @@ int tell_report(const std::string& folder, const RunOptions& options, const Comm
   Result<Input> input = open_input(folder);
   if (!input) return fail(input.error().message(shown_folder(folder)));
   progress->step("judging what was recorded");
+  if (options.output.format == kPerfetto) {
+    const std::vector<view::Viewed> viewed = look_at_each({&*input, 1});
+    progress.reset();
+    if (Status written = write_report(folder, viewed.front().report); !written) hint(written.error().message());
+    return write_perfetto(viewed, exit_status(viewed.front().report));
+  }
   const Report report = make_report(*input);
   progress.reset();
   if (Status written = write_report(folder, report); !written) hint(written.error().message());
-  if (options.output.format == kPerfetto) return write_perfetto({&*input, 1}, exit_status(report));
   return tell_run(report, options.output, shown_folder(folder));
 }
 
