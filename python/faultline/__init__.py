@@ -15,6 +15,10 @@ def __getattr__(name: str):
         from importlib import import_module
 
         return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    if name == "__version__":
+        from ._version import version
+
+        return version()
     raise AttributeError(f"module 'faultline' has no attribute {name!r}")
 
 

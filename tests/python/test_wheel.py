@@ -91,6 +91,9 @@ def test_what_needs_no_framework_works(faultline, installed):
         [installed / "bin/python", "-m", "faultline", "--version"], capture_output=True, text=True
     )
     assert by_module.stdout == faultline("--version").stdout
+    version = "import faultline; print('faultline', faultline.__version__)"
+    of_package = subprocess.run([installed / "bin/python", "-c", version], capture_output=True, text=True, cwd="/")
+    assert of_package.stdout == by_module.stdout, of_package.stderr
 
 
 def test_pytest_finds_the_plugin_by_itself(installed, tmp_path):
