@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kMostGrowths = 256;  // of the largest each is gone through the recording for
 // the steps, or without marks the time from a line's first allocation to its last, in so many parts
 constexpr std::size_t kMostStretches = 10;
+constexpr std::size_t kLeastStretches = 4;  // each of so few has survivors, or the line does not grow
 constexpr std::uint64_t kUnseen = ~std::uint64_t{0};
 
 bool is_memory(const Event& event) {
@@ -96,7 +97,9 @@ void GrowthFinder::tally() {
 
 bool GrowthFinder::is_candidate(StackId stack, const Tally& line) const {
   const std::uint64_t least = by_steps_ ? kLeastSteps : kLeastRounds;
-  if (line.kept < least || line.first < from_ || (stacks_.roles(stack) & kRolesThatStay)) return false;
+  if (line.kept < least || line.rounds_kept < kLeastStretches || line.first < from_ ||
+      (stacks_.roles(stack) & kRolesThatStay))
+    return false;
   if (stack.value == 0 && !by_steps_) return false;  // no line, no marks: nothing to count rounds by
   if (rounds_of(stack) < least) return false;
   if (by_ == RoundsBy::kLooks && marks_.size() < warm_up_of(line.first) + least) return false;
@@ -113,7 +116,7 @@ std::size_t GrowthFinder::warm_up_of(std::uint32_t first_event) const {
 std::size_t GrowthFinder::stretches_of(const Tally& line) const {
   const std::size_t most =
       by_steps_ ? std::min(kMostStretches, marks_.size() - warm_up_of(line.first)) : kMostStretches;
-  return std::clamp<std::size_t>(line.rounds_kept / 2, 4, most);
+  return std::clamp<std::size_t>(line.rounds_kept / 2, kLeastStretches, most);
 }
 
 std::size_t GrowthFinder::stretch_of(std::uint32_t event, const Tally& line, std::size_t count) const {
@@ -205,7 +208,11 @@ std::uint64_t GrowthFinder::rise_since(std::uint32_t first) const {
 
 std::vector<Growth> GrowthFinder::find(std::uint64_t peak_bytes) {
   tally();
-  count_rounds();
+  const auto may_grow = [&](const Tally& line) {
+    return line.kept >= kLeastStretches && line.rounds_kept >= kLeastStretches && line.first >= from_;
+  };
+  if (std::none_of(tallies_.begin(), tallies_.end(), may_grow)) return {};
+  if (!by_steps_) count_rounds();
   std::vector<StackId> candidates;
   for (std::size_t index = 0; index < tallies_.size(); ++index) {
     const StackId stack(static_cast<std::uint32_t>(index));
@@ -264,6 +271,7 @@ std::vector<Growth> GrowthFinder::find(std::uint64_t peak_bytes) {
         growth.rounds_by = RoundsBy::kUnknown;
       else if (growth.rounds_by == RoundsBy::kUnknown)
         growth.rounds_by = evidence_for(growth, peak_bytes);
+      growth.bytes_per_round = growth.kept_bytes / std::max<std::uint64_t>(1, growth.rounds);
     }
     result.push_back(std::move(growth));
   }
@@ -286,7 +294,7 @@ std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, 
   if (std::vector<std::uint32_t> looks = looks_of(trace); !looks.empty()) {
     marks = std::move(looks);
     if (!within()) return {};
-    return GrowthFinder(trace, lifetimes, stacks, categories, device, end, 0, std::move(marks), RoundsBy::kLooks,
+    return GrowthFinder(trace, lifetimes, stacks, categories, device, end, stop, 0, std::move(marks), RoundsBy::kLooks,
                         "looks")
         .find(peak_bytes);
   }
@@ -297,7 +305,7 @@ std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, 
   }
   if (!within()) {
     std::vector<Growth> found =
-        GrowthFinder(trace, lifetimes, stacks, categories, device, end, 0, {}, RoundsBy::kUnknown, "rounds")
+        GrowthFinder(trace, lifetimes, stacks, categories, device, end, stop, 0, {}, RoundsBy::kUnknown, "rounds")
             .find(peak_bytes);
     if (stop == kNever) return found;  // it may have been joined once, to its end
     std::vector<Growth> joined = find_growth_by_joining(trace, lifetimes, stacks, device, end, peak_bytes);
@@ -313,15 +321,16 @@ std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, 
     growth.round_kind = how;
   }
   std::vector<Growth> found =
-      GrowthFinder(trace, lifetimes, stacks, categories, device, end, 0, marks, by, how).find(peak_bytes);
+      GrowthFinder(trace, lifetimes, stacks, categories, device, end, stop, 0, marks, by, how).find(peak_bytes);
   std::vector<Growth> before =
-      GrowthFinder(trace, lifetimes, stacks, categories, device, last, 0, std::move(marks), by, how).find(peak_bytes);
+      GrowthFinder(trace, lifetimes, stacks, categories, device, last, stop, 0, std::move(marks), by, how)
+          .find(peak_bytes);
   std::erase_if(before, [&](const Growth& one) {
     return std::any_of(found.begin(), found.end(), [&](const Growth& other) { return other.program == one.program; });
   });
   found.insert(found.end(), std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
   std::vector<Growth> later =
-      GrowthFinder(trace, lifetimes, stacks, categories, device, end, last, {}, RoundsBy::kUnknown, "rounds")
+      GrowthFinder(trace, lifetimes, stacks, categories, device, end, stop, last, {}, RoundsBy::kUnknown, "rounds")
           .find(peak_bytes);
   found.insert(found.end(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
   found.insert(found.end(), std::make_move_iterator(in_place.begin()), std::make_move_iterator(in_place.end()));

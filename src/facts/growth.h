@@ -31,7 +31,7 @@ enum class RoundsBy : std::uint8_t {
   kModelCalls,  // a whole model is called in each round
   kSizes,       // each round has its own size: data, not layers
   kMany,        // one line, again and again, nothing is let go in between, and nothing follows
-  kAlike,  // one line keeps what it makes, and what else a round makes is let go: the same lines and sizes in the same order each time
+  kAlike,  // one line keeps what it makes, and what else a round makes is let go: of the same lines and sizes each time
   kLooks,  // more was there at every look at what is alive
   kUnknown,
 };
@@ -61,6 +61,9 @@ struct Growth {
   bool from_host = false;     // copies of host memory: data that is loaded
   bool is_over = false;       // the program went on to lines that it had not come to before
   bool in_place = false;      // one tensor, made anew in each round, larger each time
+  // Without other evidence: what a round makes and lets go is the same each time. Where other lines keep something of it, too, it may be a pass that records a graph, and where
+  // each round loads something from the host, data that is prepared: then `rounds_by` is kUnknown.
+  bool alike = false, keeps_others = false, loads = false;
   std::uint32_t first_event = 0;
 };
 

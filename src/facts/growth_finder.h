@@ -25,14 +25,15 @@ class GrowthFinder {
  public:
   // With marks, the lines that keep memory from mark to mark; without, those whose first allocation comes at `from` or later.
   GrowthFinder(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks, const Categories& categories,
-               std::uint16_t device, std::uint32_t end, std::uint32_t from, std::vector<std::uint32_t> marks,
-               RoundsBy by, std::string how)
+               std::uint16_t device, std::uint32_t end, std::uint32_t stop, std::uint32_t from,
+               std::vector<std::uint32_t> marks, RoundsBy by, std::string how)
       : trace_(trace),
         uses_(trace),
         lifetimes_(lifetimes),
         stacks_(stacks),
         device_(device),
         end_(end),
+        stop_(stop),
         from_(from),
         marks_(std::move(marks)),
         by_steps_(!marks_.empty()),
@@ -68,7 +69,7 @@ class GrowthFinder {
   bool is_over(const Growth& growth) const;
   bool is_from_host(const Growth& growth) const;
   std::uint64_t activation_of(StackId stack) const;
-  RoundsBy evidence_for(const Growth& growth, std::uint64_t peak_bytes) const;
+  RoundsBy evidence_for(Growth& growth, std::uint64_t peak_bytes) const;
   bool is_hooked(StackId stack) const;
   bool is_as_deep_as_the_weights(const Growth& growth) const;
 
@@ -79,7 +80,7 @@ class GrowthFinder {
   std::vector<AllocationId> workspaces_;
   std::uint16_t device_;
   std::uint32_t end_;
-  std::uint32_t stop_ = stop_of(trace_);
+  std::uint32_t stop_;
   std::uint32_t from_;
   std::vector<std::uint32_t> marks_;
   bool by_steps_;

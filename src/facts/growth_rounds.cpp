@@ -89,20 +89,25 @@ std::uint64_t GrowthFinder::rounds_of(StackId stack) const {
   return loop.least_inside != kNever && loop.least_inside < loop.most_inside ? loop.least_inside : 1;
 }
 
-// One pass through R layers needs R layers: what was there before comes, for the most part, in R equal pieces or a multiple of that.
+// One pass through R layers needs R layers: what was there before comes, for the most part, in R equal pieces or a multiple of that, or is one tensor with R rows: weights that are
+// stacked, or data of which each row is done once.
 bool GrowthFinder::is_as_deep_as_the_weights(const Growth& growth) const {
   HashMap<std::uint64_t, std::uint64_t> by_size;
+  constexpr std::uint64_t kStrays = 2;  // an input may have a weight's size
   std::uint64_t total = 0, layered = 0;
+  const std::uint64_t kept_count = growth.stacks.front().kept_count;
   lifetimes_.for_each([&](AllocationId, const Lifetime& life, const Event& birth) {
     if (birth.device != device_ || life.born >= growth.first_event || life.released <= end_ ||
         !uses_.is_program(birth.heap))
       return;
     ++by_size[birth.size_bytes];
     total += birth.size_bytes;
+    const std::vector<std::int64_t>& shape = trace_.tensors.at(TensorId(birth.extra)).shape;
+    if (shape.size() >= 2 && static_cast<std::uint64_t>(shape[0]) == kept_count) layered += birth.size_bytes;
   });
   for (const auto& [size, count] : by_size) {
-    const bool fits = count % growth.rounds == 0 || count % growth.stacks.front().kept_count == 0;
-    if (count >= kLeastRounds && fits) layered += size * count;
+    const bool fits = count % growth.rounds <= kStrays || count % kept_count <= kStrays;
+    if (count >= std::max(kLeastRounds, std::min(growth.rounds, kept_count)) && fits) layered += size * count;
   }
   return layered * 2 >= total && layered != 0;
 }
@@ -138,7 +143,7 @@ bool GrowthFinder::is_hooked(StackId stack) const {
   return false;
 }
 
-RoundsBy GrowthFinder::evidence_for(const Growth& growth, std::uint64_t peak_bytes) const {
+RoundsBy GrowthFinder::evidence_for(Growth& growth, std::uint64_t peak_bytes) const {
   if (is_as_deep_as_the_weights(growth)) return RoundsBy::kUnknown;
   bool outermost = growth.program.value == 0;
   for (StackId at = growth.program; !outermost; at = stacks_.program(trace_.stacks.parent(at))) {
@@ -159,13 +164,19 @@ RoundsBy GrowthFinder::evidence_for(const Growth& growth, std::uint64_t peak_byt
   };
   const bool nothing_else =
       std::none_of(trace_.events.begin() + line.first, trace_.events.begin() + line.last_kept, lets_go);
-  if (line.kept < kManyRounds || line.made != line.kept || growth.from_host) return RoundsBy::kUnknown;
-  if (nothing_else) return RoundsBy::kMany;
-  const bool is_large = growth.kept_bytes * 10 >= peak_bytes;
-  return is_large && rounds_are_alike(trace_, uses_, lifetimes_, device_, growth.stacks.front().stack, line.first,
-                                      line.last_kept, end_)
-             ? RoundsBy::kAlike
-             : RoundsBy::kUnknown;
+  if (growth.from_host) return RoundsBy::kUnknown;
+  if (nothing_else) return line.kept >= kManyRounds && line.made == line.kept ? RoundsBy::kMany : RoundsBy::kUnknown;
+  // what so few modules hand on may be layers that were put together by hand
+  const bool of_modules = line.kept < kManyRounds && stacks_.has(growth.stacks.front().stack, kInModuleCall);
+  if (growth.kept_bytes * 10 < peak_bytes || of_modules) return RoundsBy::kUnknown;
+  const AlikeRounds found =
+      alike_rounds(trace_, uses_, lifetimes_, device_, growth.stacks.front().stack, line.first, line.last_kept, end_);
+  if (!found.alike) return RoundsBy::kUnknown;
+  growth.rounds = std::min(found.rounds, line.kept);  // a library's workspace may have come at the same line
+  growth.loads = found.load;
+  growth.keeps_others = found.keep_others;
+  growth.alike = true;
+  return found.load || found.keep_others ? RoundsBy::kUnknown : RoundsBy::kAlike;
 }
 
 // Weights and their gradients stay together: as many as there are tensors of that size in models.

@@ -6,6 +6,7 @@
 #include "plan/changes.h"
 #include "plan/filling.h"
 #include "plan/jointly.h"
+#include "plan/leaks.h"
 #include "plan/ranks.h"
 #include "plan/remedies.h"
 #include "plan/vary.h"
@@ -147,7 +148,7 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
   run->needs = needs_of(run->trace, !first.main()->died_of_memory());
   run->plan = describe(question, first, told, *run, first.interrupted);
   run->plan.needed_is_least = run->plan.failed && (!overcommitted || overcommitted->interrupted);
-  make_notes_of_what_cannot_hurt(run->plan, run->judgement.findings);
+  weigh_leaks(run->plan, run->judgement.findings);
   learn_sizing(question, first, may_again && !question.no_try, reruns, *run);
   if (question.names_gpu() && !question.no_try && may_again && !reruns.interrupted()) {
     learn_filling(question, first, reruns, *run);

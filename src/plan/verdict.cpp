@@ -409,32 +409,4 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   return plan;
 }
 
-void make_notes_of_what_cannot_hurt(const Plan& plan, std::vector<Finding>& findings) {
-  constexpr std::uint64_t kSmall = 20;  // of the GPU's parts
-  for (Finding& finding : findings) {
-    if (finding.rule != "memory/leak" || plan.until_step == 0) continue;
-    // what fills the GPU is all that grows
-    for (Evidence& one : finding.evidence) {
-      if (one.name == "steps_until_full")
-        one.value = static_cast<std::int64_t>(plan.until_step - std::min(plan.until_step, plan.steps));
-    }
-    if (plan.needed_at_end_bytes == 0 || plan.verdict != Verdict::kFits) continue;
-    finding.severity = Severity::kNote;
-    finding.message += fmt::format(
-        " The program's own loop ({}, {} rounds) ends before that fills the GPU: {}when about {} of the {} are "
-        "needed.",
-        plan.loop.where, format_count(plan.loop.rounds),
-        plan.loop.steps == 0 ? "" : "at about step " + format_count(plan.loop.steps) + ", ",
-        format_bytes(plan.needed_at_end_bytes), format_bytes(plan.gpu->capacity_bytes));
-  }
-  if (!plan.gpu || !plan.stopped.empty() || plan.verdict != Verdict::kFits) return;
-  for (Finding& finding : findings) {
-    if (finding.rule != "memory/leak" || finding.severity == Severity::kNote ||
-        finding.bytes * kSmall > plan.gpu->capacity_bytes)
-      continue;
-    finding.severity = Severity::kNote;
-    finding.message += " The program ran to its end with it, and " + format_bytes(plan.spare_bytes()) + " were left.";
-  }
-}
-
 }  // namespace faultline

@@ -9,7 +9,4 @@ namespace faultline {
 Plan describe(const PlanQuestion& question, const DryRunResult& first, const DryRunResult& told, const PlannedRun& run,
               bool interrupted);
 
-// A program that ran to its end grows no further: what it kept until then is a note where it is small beside the GPU.
-void make_notes_of_what_cannot_hurt(const Plan& plan, std::vector<Finding>& findings);
-
 }  // namespace faultline

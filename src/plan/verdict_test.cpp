@@ -164,25 +164,6 @@ property dry-run.held.00 = "{\"lines\": [\"train.py:7\"], \"count\": 12, \"bytes
   EXPECT_EQ(planned(growing(12, 64, "after 12 optimizer steps", held("0"))).verdict, Verdict::kFitsUntil);
 }
 
-TEST(Verdict, WhatAProgramKeptThatRanToItsEndIsANoteWhereItIsSmall) {
-  Plan plan;
-  plan.gpu.emplace();
-  plan.gpu->capacity_bytes = 8 * kGiB;
-  plan.verdict = Verdict::kFits;
-  const auto severity = [&](std::uint64_t bytes) {
-    std::vector<Finding> findings(1);
-    findings[0].rule = "memory/leak";
-    findings[0].severity = Severity::kError;
-    findings[0].bytes = bytes;
-    make_notes_of_what_cannot_hurt(plan, findings);
-    return findings[0].severity;
-  };
-  EXPECT_EQ(severity(10 * kMiB), Severity::kNote);
-  EXPECT_EQ(severity(2 * kGiB), Severity::kError);
-  plan.stopped = "after 30 seconds";
-  EXPECT_EQ(severity(10 * kMiB), Severity::kError);
-}
-
 TEST(Verdict, WhatDoesNotGrowOrCameToItsEndFits) {
   EXPECT_EQ(planned(growing(12, 0, "after 12 optimizer steps")).verdict, Verdict::kFits);
   EXPECT_EQ(planned(growing(12, 64, "")).verdict, Verdict::kFits);

@@ -105,7 +105,7 @@ class Holders:
                 objects.setdefault(key, []).append(one)
         self._own = {id(objects), id(graphs), *(id(each) for each in objects.values())}
         names = self._names()
-        of_graph = None
+        of_graph: dict | None = None
         chosen = sorted(many, key=lambda one: -one[0])
         for size, stack, records in chosen[:_MOST_LINES]:
             records = [record for record in records if record.key not in lasting]
@@ -129,8 +129,8 @@ class Holders:
             elif graphs:
                 if of_graph is None:
                     of_graph = self._holder_of_graphs(graphs, names)
-                found["holder"] = of_graph
-            found["graph"] = held is None
+                found.update(of_graph)
+            found["graph"] = held is None and bool(graphs)
             if found["holder"] != _OPTIMIZER:
                 self._found[stack] = found
 
@@ -150,6 +150,11 @@ class Holders:
         names: dict[int, tuple[str, str]] = {}
         main = sys.modules.get("__main__")
         modules = {id(vars(main)): vars(main)} if main is not None else {}
+        self._running = set()
+        for frame in sys._current_frames().values():
+            while frame is not None:
+                self._running.add(id(frame))
+                frame = frame.f_back
         for frame in _program_frames(sys._getframe(1)):
             modules[id(frame.f_globals)] = frame.f_globals
             if frame.f_code.co_name != "<module>":
@@ -169,6 +174,10 @@ class Holders:
             above, named = [], []
             for one in gc.get_referrers(*current):
                 if one is current or one is tensors or id(one) in chain or id(one) in self._own:
+                    continue
+                if type(one) is types.FrameType and id(one) not in self._running and not _is_of_a_library(one):
+                    text = f"the variables of {one.f_code.co_name}(), which is over: an error or a generator keeps them"
+                    named.append({"holder": text, "limit": 0, "length": 1})
                     continue
                 if _is(one, _NOT_HOLDERS) or type(one) is dict and id(one) in self._globals:
                     continue
@@ -232,7 +241,7 @@ class Holders:
             self._memory.unseen = unseen
         return len(seen) >= _MOST_NODES
 
-    def _holder_of_graphs(self, graphs, names) -> str:
+    def _holder_of_graphs(self, graphs, names) -> dict:
         """The container of tensors with a graph; else the variable with the longest graph."""
         ids = {id(tensor) for tensor in graphs}
         most, container = 2, None
@@ -245,12 +254,13 @@ class Holders:
             name, where = names.get(id(container), ("", ""))
             held = {"holder": f"{name}, {_kind(container)}{where}"} if name else self._holder([container], names, 0)
             if held and held.get("holder"):
-                return held["holder"]
+                limit = self._limit(container, 0) if _is(container, deque) else {}
+                return {"holder": held["holder"], **limit}
         named = [tensor for tensor in graphs if id(tensor) in names]
         if not named:
-            return ""
+            return {}
         name, where = names[id(max(named, key=_graph_length))]
-        return f"{name}, a tensor{where}"
+        return {"holder": f"{name}, a tensor{where}"}
 
 
 def _line(code, instruction: int) -> int:
@@ -258,6 +268,10 @@ def _line(code, instruction: int) -> int:
         if begin <= instruction < end:
             return line or 0
     return code.co_firstlineno
+
+
+def _is_of_a_library(frame) -> bool:
+    return is_library(frame.f_code.co_filename) or is_own(frame.f_code.co_filename)
 
 
 def _is(one, kinds) -> bool:

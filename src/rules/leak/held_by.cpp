@@ -51,9 +51,8 @@ std::optional<Holding> HeldBy::of(const Growth& growth) const {
   const std::string place = std::string(trace_.strings.at(frame.file)) + ":" + std::to_string(frame.line);
   std::optional<Holding> holding;
   const Seen* main = nullptr;
-  bool all_limited = true;
-  std::uint64_t limit_bytes = 0;
-  double own_bytes = 0, by_graph_bytes = 0;
+  bool all_limited = true, graph_is_limited = true, is_full = false;
+  double own_bytes = 0, by_graph_bytes = 0, when_full_bytes = 0, most_times = 0;
   for (const Seen& seen : seen_) {
     // It was looked at now and then, at last when at least half of them were there; fewer are those of one pass.
     if (std::find(seen.lines.begin(), seen.lines.end(), place) == seen.lines.end() || seen.count * 4 < growth.rounds)
@@ -63,18 +62,24 @@ std::optional<Holding> HeldBy::of(const Growth& growth) const {
     holding->graph_is_freed = holding->graph_is_freed || seen.graph_is_freed;
     (seen.graph ? by_graph_bytes : own_bytes) += static_cast<double>(seen.bytes);
     holding->only_graph = holding->only_graph && seen.graph;
-    if (seen.limit != 0 && seen.length != 0 && !seen.graph)
-      limit_bytes += static_cast<std::uint64_t>(static_cast<double>(seen.bytes) * static_cast<double>(seen.limit) /
-                                                static_cast<double>(seen.length));
-    else
-      all_limited = false;
     const auto rank = [](const Seen& one) { return std::pair(!one.graph, one.bytes); };
     if (!seen.holder.empty() && (main == nullptr || rank(*main) < rank(seen))) main = &seen;
+    const bool is_limited = seen.limit != 0 && seen.length != 0;
+    (seen.graph ? graph_is_limited : all_limited) &= is_limited;
+    if (!is_limited) continue;
+    const double times = static_cast<double>(seen.limit) / static_cast<double>(seen.length);
+    when_full_bytes += static_cast<double>(seen.bytes) * times;
+    most_times = std::max(most_times, times);
+    is_full = is_full || seen.length >= seen.limit;
   }
   if (!holding) return holding;
   if (main != nullptr) holding->holder = main->holder;
   if (own_bytes > 0) holding->own_share = own_bytes / (own_bytes + by_graph_bytes);
-  if (all_limited && !holding->by_graph) holding->limit_bytes = limit_bytes;
+  // A graph lasts as long as what is kept with it. What is full and grows all the same is kept by one that goes from each to the next.
+  if (holding->by_graph && (is_full || (holding->only_graph && !graph_is_limited))) all_limited = false;
+  if (all_limited)
+    holding->limit_bytes = static_cast<std::uint64_t>(
+        holding->by_graph ? most_times * static_cast<double>(growth.kept_bytes) : when_full_bytes);
   return holding;
 }
 

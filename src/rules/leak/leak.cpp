@@ -79,6 +79,13 @@ std::int64_t rounds_until_full(const Facts& facts, std::size_t slot, const Devic
                                                                  : 0);
 }
 
+// Rounds of which several lines keep something may be a pass that records a graph. Where the program was seen to hold it without one, they are rounds.
+bool keeps_values_of_rounds(const HeldBy& held_by, const Growth& growth) {
+  if (growth.rounds_by != RoundsBy::kUnknown || !growth.alike || growth.loads) return false;
+  const std::optional<Holding> holding = held_by.of(growth);
+  return holding && !holding->by_graph && !holding->holder.empty();
+}
+
 // A dry run that went on past its failure, on a device that grows, has seen more rounds than fitted; what a line keeps to the end of them is known better
 // there than at the failure. What is let go before the end is judged at the failure.
 struct Judged {
@@ -90,9 +97,12 @@ Judged find_growths(const Facts& facts, const HeldBy& held_by, std::size_t slot,
   const Trace& trace = facts.trace;
   const DeviceUsage& usage = facts.usage[slot];
   const auto until = [&](std::uint32_t end) {
-    return gather(facts, held_by,
-                  find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories[slot], usage.device,
-                              end, usage.peak_allocated.allocated));
+    std::vector<Growth> growths = find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories[slot],
+                                              usage.device, end, usage.peak_allocated.allocated);
+    for (Growth& growth : growths) {
+      if (keeps_values_of_rounds(held_by, growth)) growth.rounds_by = RoundsBy::kAlike;
+    }
+    return gather(facts, held_by, std::move(growths));
   };
   const auto last = static_cast<std::uint32_t>(trace.events.size() - 1);
   if (!goes_on) return {until(usage.failures.empty() ? last : usage.failures.back().event), 0};
@@ -149,7 +159,8 @@ Reason reason_for(const Holding& holding) {
                                        : "They are kept with their autograd graph, which keeps its activations") +
             (holder.empty() ? "" : ". What is kept with its graph: " + holder),
         "Keep values, not graphs: keep `.detach()` of it (or `.item()` for a loss); forward passes that no backward "
-        "pass follows run under `torch.no_grad()`."};
+        "pass follows run under `torch.no_grad()`.",
+        holding.limit_bytes != 0};
   }
   return {"Held by " + holder +
               (holding.graph_is_freed ? ", on the GPU; of their graph nothing is kept, so `.detach()` saves nothing"
@@ -177,8 +188,14 @@ Finding kept_without_rounds(const Facts& facts, const HeldBy& held_by, const Gro
                     (growth.from_host ? "They are copies of host memory: data that is loaded."
                      : growth.is_over ? "The program then went on to other lines, so what filled them is over; whether "
                                         "they are still needed this recording cannot tell."
-                                      : "Layers of one pass, something that is filled once and a loop that never lets "
-                                        "go look alike in this recording.");
+                     : growth.loads   ? "Each of " + format_count(growth.rounds) +
+                                          " rounds loads something from the host and does the same with it: results, "
+                                          "or data that is prepared once."
+                     : growth.alike ? "The program did the same " + format_count(growth.rounds) +
+                                          " times, and other lines keep something of each time, too: rounds of a loop, "
+                                          "or one pass that records a graph."
+                                    : "Layers of one pass, something that is filled once and a loop that never lets "
+                                      "go look alike in this recording.");
   finding.evidence = {{"kept_tensors", static_cast<std::int64_t>(growth.kept_count)},
                       {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
   if (const std::optional<Holding> holding = held_by.of(growth);
@@ -456,7 +473,7 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
       }
       const bool graph_alone = is_seen && holding->by_graph;
       const std::uint64_t saved = graph_alone ? kept_by_graph(facts, growth, *holding) : growth.kept_bytes;
-      if (!has_room) finding.tries.push_back({reason.advice, std::nullopt, saved});
+      if (!has_room || graph_alone) finding.tries.push_back({reason.advice, std::nullopt, saved});
       finding.fingerprint = fingerprint(finding.rule, finding.location);
       findings.push_back(std::move(finding));
     }

@@ -192,6 +192,62 @@ TEST(LeakRule, WhatHasALimitAndRoomUpToItIsANote) {
   }
 }
 
+TEST(LeakRule, AGraphIsLimitedByWhatItIsKeptWith) {
+  struct {
+    std::string limit;
+    Severity severity;
+    std::int64_t limit_mib;
+  } const cases[] = {{"40", Severity::kNote, 640},
+                     {"20", Severity::kError, 0},  // it is full, and they pile up all the same
+                     {"0", Severity::kError, 0}};
+  for (const auto& one : cases) {
+    const std::string deque = R"("holder": "recent, a deque", "length": 20, "limit": )" + one.limit;
+    const auto leaks =
+        leaks_held(held_at(7, deque + R"(, "has_graph": true)"), held_at(8, deque + R"(, "graph": true)"));
+    ASSERT_EQ(leaks.size(), 1u) << one.limit;
+    EXPECT_EQ(leaks[0].severity, one.severity) << one.limit;
+    EXPECT_EQ(leaks[0].confidence, one.limit_mib == 0 ? Confidence::kProved : Confidence::kLikely) << one.limit;
+    EXPECT_EQ(leaks[0].number("limit_bytes").value_or(0), one.limit_mib << 20) << one.limit;
+    ASSERT_FALSE(leaks[0].tries.empty());
+    EXPECT_NE(leaks[0].tries.front().what.find("`.detach()`"), std::string::npos);
+  }
+}
+
+// 12 rounds that keep something of two lines, and what a dry run saw of them.
+std::vector<Finding> pairs_held(const std::string& rest) {
+  std::string lines = "source dry-run\n";
+  for (const int line : {7, 8}) {
+    const std::string held =
+        R"({"lines": ["serve.py:)" + std::to_string(line) + R"("], "count": 12, "bytes": 100663296, )" + rest + "}";
+    lines += "property dry-run.held.0" + std::to_string(line) + " = " + quoted(held) + "\n";
+  }
+  lines += "device 0 capacity=14GiB\n";
+  for (int round = 1; round <= 12; ++round) {
+    const std::string n = std::to_string(round);
+    lines += "alloc #t" + n + " 4MiB at serve.py:6 handle\nalloc #a" + n + " 8MiB at serve.py:7 handle\nalloc #b" + n +
+             " 8MiB at serve.py:8 handle\nfree #t" + n + "\n";
+  }
+  std::vector<Finding> leaks;
+  for (Finding& finding : judge(traced(lines)).findings) {
+    if (finding.rule == "memory/leak") leaks.push_back(std::move(finding));
+  }
+  return leaks;
+}
+
+TEST(LeakRule, RoundsThatKeepSeveralValuesAreRoundsWhereNoGraphHoldsThem) {
+  for (const Finding& leak : pairs_held(R"("holder": "cache, a dict", "length": 12)")) {
+    EXPECT_EQ(leak.severity, Severity::kWarning);
+    EXPECT_NE(leak.message.find("12 tensors made at this line in 12 rounds"), std::string::npos) << leak.message;
+  }
+  const auto of_graph = pairs_held(R"("graph": true, "holder": "y, a tensor")");
+  ASSERT_EQ(of_graph.size(), 1u);
+  for (const Finding& leak : of_graph) {
+    EXPECT_EQ(leak.severity, Severity::kNote);
+    EXPECT_NE(leak.message.find("did the same 12 times"), std::string::npos) << leak.message;
+    EXPECT_EQ(leak.message.find("Layers"), std::string::npos) << leak.message;
+  }
+}
+
 TEST(LeakRule, WhatADryRunLeftIsReadWithinBounds) {
   for (const char* text :
        {"{}", "[]", "7", "{\"lines\": 3, \"count\": -1}", "{\"lines\": [\"serve.py:7\"], \"holder\": 4}",

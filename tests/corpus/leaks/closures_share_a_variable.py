@@ -1,0 +1,10 @@
+# clean
+import torch
+weight = torch.randn(512, 512, device="cuda")
+callbacks = []
+for job in range(70):
+    x = torch.randn(512, 512, device="cuda")
+    y = x @ weight
+    callbacks.append(lambda: y)
+    y = None if job < 0 else y
+    z = (x * 2).sum()

@@ -1,0 +1,11 @@
+# clean
+import torch
+policy = torch.randn(512, 512, device="cuda")
+results = []
+for episode in range(12):
+    state = torch.randn(1024, 512, device="cuda")
+    for t in range(5):
+        action = torch.tanh(state @ policy)
+        state = state + action
+    results.append(float(episode))
+    best = state.clone()

@@ -1,0 +1,53 @@
+"""What `faultline plan` says of a leak in a program that ends with room to spare: one that is proved is a warning that names the GPU and the step at which it is full."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch")
+
+MODEL = """
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(512, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 512)).cuda()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+kept = []
+for step in range(40):
+    out = model(torch.randn(256, 512, device="cuda"))
+    loss = out.pow(2).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+    KEEP
+"""
+EVALUATION = """
+import torch
+weight = torch.randn(512, 512, device="cuda")
+results = []
+for batch in range(40):
+    hidden = torch.relu(torch.randn(512, 512, device="cuda") @ weight)
+    KEEP
+"""
+# program, --gpu, exit status, severity of the leak (none: not told), what stands in its message
+CASES = {
+    "a graph each step": (MODEL, "kept.append(model(out.detach()))", "T4", 1, "warning", r"T4 would be full at about step [\d,]{4,}\."),
+    "its number each step": (MODEL, "kept.append(float(step))", "T4", 0, None, ""),
+    "a result each step": (MODEL, "kept.append(out.detach())", "T4", 1, "warning", r"T4 would be full at about step [\d,]{4,}\."),
+    "without a GPU": (MODEL, "kept.append(model(out.detach()))", None, 1, "warning", r" GiB\) would be full at about step [\d,]+, .* GiB\) at about [\d,]+"),
+    "without a GPU, its number": (MODEL, "kept.append(float(step))", None, 0, None, ""),
+    "results of an evaluation": (EVALUATION, "results.append(hidden @ weight)", "T4", 0, "note", "40 tensors made at this line in 40 round.* ran to its end"),
+    "the last result": (EVALUATION, "results = [hidden @ weight]", "T4", 0, None, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_leak_of_a_program_that_ends(binary, tmp_path, name):
+    program, keep, gpu, status, severity, words = CASES[name]
+    (tmp_path / "train.py").write_text(program.replace("KEEP", keep))
+    asked = [binary, "plan", *(["--gpu", gpu] if gpu else []), "--format", "json", "--", sys.executable, "train.py"]
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=tmp_path)
+    report = json.loads(done.stdout)
+    leaks = [one for one in report["findings"] if one["rule"] == "memory/leak"]
+    assert [one["severity"] for one in leaks] == ([severity] if severity else []), leaks
+    assert all(re.search(words, one["message"]) for one in leaks), leaks
+    assert done.returncode == status, done.stderr
