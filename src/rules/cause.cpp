@@ -28,9 +28,9 @@ class Judge {
     }
     if (s_.pool) return judge_pool(s_);
     for (const auto step :
-         {&Judge::contradiction, &Judge::too_large, &Judge::lent, &Judge::whole_need, &Judge::idle_cache,
-          &Judge::known_pieces, &Judge::limit, &Judge::mostly_elsewhere, &Judge::room_left, &Judge::others,
-          &Judge::pieces, &Judge::unexplained, &Judge::graph_pool, &Judge::full}) {
+         {&Judge::contradiction, &Judge::too_large, &Judge::lent, &Judge::over_capacity, &Judge::whole_need,
+          &Judge::idle_cache, &Judge::known_pieces, &Judge::limit, &Judge::mostly_elsewhere, &Judge::room_left,
+          &Judge::others, &Judge::pieces, &Judge::unexplained, &Judge::graph_pool, &Judge::full}) {
       if (const std::optional<CauseVerdict> verdict = (this->*step)()) return *verdict;
     }
     return open();
@@ -108,6 +108,17 @@ class Judge {
     return CauseVerdict{
         Story::kLentRoom, Confidence::kLikely,
         words + "; how much of it lay on the device is not told, so what was missing cannot be told either", ""};
+  }
+
+  // Where nothing tells what a pool holds beside what is live.
+  Maybe over_capacity() const {
+    const bool is_stated = s_.capacity && s_.live && !s_.reserved && !s_.allowed && !s_.whole_live;
+    if (!is_stated || !surely_less(*s_.capacity, *s_.live + s_.requested)) return {};
+    return CauseVerdict{Story::kFull, Confidence::kProved,
+                        fmt::format("{} held {}: with the request that is more than the {} that {} has, so it does not "
+                                    "fit, and neither fragmentation nor another process is the reason",
+                                    s_.holder, shown(*s_.live), shown(*s_.capacity), s_.device),
+                        compared({{*s_.live, "in use"}, {s_.requested, "asked for"}}, ">", {{*s_.capacity, "in all"}})};
   }
 
   // A dry run goes on past the failure: what the program holds at its fullest is known.

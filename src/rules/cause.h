@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "base/byte_interval.h"
+#include "base/open_unit.h"
 #include "base/units.h"
 #include "facts/outside.h"
 #include "rules/finding.h"
@@ -43,9 +44,10 @@ namespace faultline {
 
 inline constexpr std::uint64_t kExabyte = std::uint64_t{1} << 60;  // from here on a size has gone wrong
 
-// As it was given: the middle of what a rounded number stands for is that number, unless that was 0.00.
+// As it was given: the middle of what a rounded number stands for is that number, unless that was 0.00, or has a unit that is left open.
 inline std::string shown(ByteInterval bytes) {
   if (bytes.min == 0 && bytes.max != 0) return "less than " + format_bytes(bytes.max + 1);
+  if (const auto open = open_unit_words(bytes.min, bytes.max)) return *open;
   return bytes.min >= kExabyte ? std::string("more than an exabyte") : format_bytes(bytes.middle());
 }
 inline std::string asked_for(ByteInterval bytes) {

@@ -34,7 +34,7 @@ Printed sum(const std::vector<Term>& terms, bool lower, bool to_the_byte) {
 
 }  // namespace
 
-bool is_wide(ByteInterval bytes) { return bytes.max - bytes.min > bytes.max / 32; }
+bool is_wide(ByteInterval bytes) { return bytes.max - bytes.min > bytes.max / 48; }
 
 ByteInterval total(const std::vector<Term>& terms) {
   ByteInterval all;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/open_unit.h"
 #include "base/shell_words.h"
 #include "rules/describe.h"
+#include "rules/platform.h"
 #include "sources/text_notes.h"
 
 namespace faultline {
@@ -36,8 +38,28 @@ Finding begin_stated(const Case& subject, std::string_view rule) {
   return finding;
 }
 
+bool is_of_other(const StatedError& stated) {
+  return !stated.other_framework.empty() || stated.framework == Framework::kOther;
+}
+
+std::uint64_t stated_bytes(ByteInterval bytes) {
+  return open_unit_words(bytes.min, bytes.max) ? bytes.min : bytes.middle();
+}
+
+void add_stated_bytes(Finding& finding, std::string_view name, ByteInterval bytes) {
+  if (!open_unit_words(bytes.min, bytes.max)) return add_evidence(finding, std::string(name), bytes.middle());
+  const std::string bare(name.substr(0, name.rfind("_bytes")));
+  add_evidence(finding, bare + "_at_least_bytes", bytes.min);
+  add_evidence(finding, bare + "_at_most_bytes", bytes.max);
+}
+
 void finish_stated(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
+  for_platform(platform_of(stated), finding);
+  if (stated.benign && finding.severity == Severity::kError) {
+    finding.severity = Severity::kWarning;
+    finding.message = "This does not end the program, which goes round it by itself. " + finding.message;
+  }
   const TextNotes notes = subject.statements().message_only ? read_text_notes(subject.trace()) : TextNotes();
   if (stated.count > 1) {
     add_evidence(finding, "messages", stated.count);
@@ -197,8 +219,9 @@ bool is_torch_before(const StatedError& stated, unsigned major, unsigned minor) 
 }
 
 std::string device_words(const Case& subject) {
-  const std::string& device = subject.statements().error.device;
-  return device.empty() ? "the GPU" : "GPU " + device;
+  const StatedError& stated = subject.statements().error;
+  const std::string name = platform_of(stated) == Platform::kAscend ? "NPU" : "GPU";
+  return stated.device.empty() ? "the " + name : name + " " + stated.device;
 }
 
 }  // namespace faultline

@@ -13,11 +13,18 @@ Finding begin_stated(const Case& subject, std::string_view rule);
 // Adds what the message itself is, and the fingerprint.
 void finish_stated(const Case& subject, Finding& finding);
 
+// Whether another program than one of PyTorch wrote it, or stands around it.
+bool is_of_other(const StatedError& stated);
+// The one number for a size of the message: as it was printed, or, where its unit is left open, the least that it can be.
+std::uint64_t stated_bytes(ByteInterval bytes);
+// A size of the message as evidence: one number, or, where the text leaves its unit open, both bounds ("requested_at_least_bytes").
+void add_stated_bytes(Finding& finding, std::string_view name, ByteInterval bytes);
+
 // "python train.py", by the file in which the traceback begins; a stand-in where it begins in the middle of a program, or there is none.
 std::string program_words(const Case& subject);
 // Whether the PyTorch of this text is known to be older than that: by the version that it names, by its Python, or by the wording of its message.
 bool is_torch_before(const StatedError& stated, unsigned major, unsigned minor);
-// "GPU 0", or "the GPU" where the message names none.
+// "GPU 0", or "the GPU" where the message names none; an NPU is called so.
 std::string device_words(const Case& subject);
 
 }  // namespace faultline

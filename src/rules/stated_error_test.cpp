@@ -53,6 +53,8 @@ void check_claim(const std::string& key, const std::string& value, const StatedE
     EXPECT_EQ(stated.name, value);
   else if (key == "framework")
     EXPECT_EQ(stated.framework_name, value);
+  else if (key == "program")
+    EXPECT_EQ(stated.framework_name.empty() ? stated.other_framework : stated.framework_name, value);
   else if (key == "rule")
     EXPECT_EQ(finding.rule, value);
   else if (key == "cause")

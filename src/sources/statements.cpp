@@ -58,8 +58,10 @@ ErrorKind kind_of_error(std::string_view name) {
   if (name == "pool-growth") return ErrorKind::kPoolGrowth;
   if (name == "nccl-cuda-error") return ErrorKind::kNcclCall;
   for (const std::string_view begin :
-       {"host-", "setup-", "harmless-", "vllm-", "operands", "xid", "unknown-error", "nvml-assert", "async-bare",
-        "call-", "engine-", "metal-", "jetson-", "matlab-", "vulkan-", "opencl-", "ptxas-", "rocm-", "checkpoint"}) {
+       {"host-",       "setup-",     "harmless-", "vllm-",       "operands",     "xid",       "unknown-error",
+        "nvml-assert", "async-bare", "call-",     "engine-",     "serving-",     "model-",    "dispatched",
+        "gpu-lost",    "nvenc-",     "buffer-",   "level-zero-", "nccl-timeout", "metal-",    "jetson-",
+        "matlab-",     "vulkan-",    "opencl-",   "ptxas-",      "rocm-",        "checkpoint"}) {
     if (name.starts_with(begin)) return ErrorKind::kKnown;
   }
   if (name == "nccl-oom" || name.ends_with("-alloc")) return ErrorKind::kLibraryMemory;
@@ -177,6 +179,7 @@ StatedError read_error(const Properties& properties) {
        {"reserved", &StatedError::reserved},
        {"allowed", &StatedError::allowed},
        {"this_process", &StatedError::this_process},
+       {"used", &StatedError::used},
        {"other_metal", &StatedError::other_metal},
        {"executable_total", &StatedError::executable_total},
        {"executable_temporaries", &StatedError::executable_temporaries},
@@ -217,6 +220,9 @@ StatedError read_error(const Properties& properties) {
   }
   if (const std::string late = word("asynchronous"); !late.empty()) stated.asynchronous = late != "no";
   stated.benign = word("benign") == "yes";
+  stated.guessed = word("guessed") == "yes";
+  stated.cut = word("cut") == "yes";
+  stated.backend = word("backend");
   stated.disguised = !word("disguise").empty();
   stated.assertion = {word("assert.expression"), word("assert.kernel"), word("assert.block"), word("assert.thread"),
                       properties.number(error("assert.lines")).value_or(0)};

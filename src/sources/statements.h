@@ -46,6 +46,7 @@ struct StatedError {
 
   std::optional<ByteInterval> requested, capacity, free, live, cached, graph_pool, reserved, allowed, this_process,
       other_metal, executable_total, executable_temporaries, shared_memory_limit;
+  std::optional<ByteInterval> used;  // of the device, by whomever
   // what the runtime said of the device as it began: what was free, what it has, what the pool got
   std::optional<ByteInterval> start_free, start_capacity, start_pool;
   std::optional<ByteInterval> refused_region;  // what the driver refused the pool shortly before
@@ -59,6 +60,9 @@ struct StatedError {
 
   std::optional<bool> asynchronous;  // whether the line may be later than the launch
   bool benign = false;               // the writer says itself that it goes on
+  bool guessed = false;              // no known message: a line that looks like one of memory running out
+  bool cut = false;                  // its beginning is not in the text
+  std::string backend;               // "CUDA", "HIP", "NPU", "XPU", where the message names it
   bool disguised = false;            // TensorFlow's "Dst tensor is not initialized"
   std::string status, call;          // of a library: "CUBLAS_STATUS_ALLOC_FAILED", the call that returned it
   std::string tensor_shape, tensor_type;

@@ -21,6 +21,8 @@ struct TextNotes {
   // that the program works on behind the message is said by words alone, not shown by the shape of the log
   bool lives_by_words = false;
   bool ended_because = false;  // the exception that ended the program was raised from this one
+  bool names_torch = false;    // PyTorch is somewhere in it
+  bool is_windows = false;     // by the paths in it
   bool of_request = false;     // a server met the message while it served a request
   std::string launcher;        // "torchrun", where the text shows one
   std::string command;         // "python train.py --lr 3", where the text shows it

@@ -36,7 +36,7 @@ void add_next_steps(const Case& subject, bool of_access, Finding& finding) {
     add_try(finding,
             "Without Faultline, CUDA_LAUNCH_BLOCKING=1 " + program + " makes the traceback end at the launch.");
   if (!of_access) return;
-  if (!subject.statements().error.other_framework.empty()) {
+  if (is_of_other(subject.statements().error)) {
     add_try(finding, "In addition, compute-sanitizer " + program + " names the kernel and the thread (slow).");
     return add_try(finding,
                    "All later CUDA calls of that process fail as well: only the first error of a log counts, and the "
@@ -145,7 +145,7 @@ void judge_kernel(const Case& subject, Finding& finding) {
                        format_count(stated.shared_memory_limit->middle()) + " is the most that this GPU gives.";
   if (stated.fault == FaultKind::kNoKernelImage && subject.statements().message_only)
     about_unknown_gpu(read_text_notes(subject.trace()).gpu, finding);
-  const bool other = !stated.other_framework.empty();
+  const bool other = is_of_other(stated);
   for (std::string_view advice : {words.advice, words.usually}) {
     if (other && stated.fault == FaultKind::kNoKernelImage && !advice.empty())
       advice = "Install a build of it that holds code for this device's architecture.";

@@ -154,16 +154,26 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
   finding.message = std::string(meaning->message) + ".";
   if (stated.name.starts_with("harmless-")) finding.severity = Severity::kNote;
   if (stated.requested && meaning->rule == kHost)
-    finding.message = asked_for(*stated.requested) + ". " + finding.message;
+    finding.message = asked_for(*stated.requested) +
+                      (stated.free ? ", and " + shown(*stated.free) + " are there" : std::string()) + ". " +
+                      finding.message;
+  if (stated.name == "model-vram" && stated.free) finding.message += " It may use " + shown(*stated.free) + ".";
+  // It is raised in the main process, wherever that is when it is told.
+  if ((stated.name == "host-worker" || stated.name == "host-bus") && finding.location.known())
+    finding.message += " The line shown is where the main process learned of it, not what the worker was doing.";
   if (stated.requested) {
-    finding.bytes = stated.requested->middle();
-    add_evidence(finding, "requested_bytes", finding.bytes);
+    finding.bytes = stated_bytes(*stated.requested);
+    add_stated_bytes(finding, "requested_bytes", *stated.requested);
   }
   if (stated.shared_memory_limit) add_evidence(finding, "limit_bytes", stated.shared_memory_limit->middle());
+  const bool is_buffer = stated.name == "buffer-limit";
   if (stated.requested && stated.shared_memory_limit && surely_less(*stated.shared_memory_limit, *stated.requested))
     add_evidence(finding, "inequality",
-                 format_bytes(stated.requested->middle()) + " used > " +
-                     format_bytes(stated.shared_memory_limit->middle()) + " that a block may have");
+                 compared({{*stated.requested, is_buffer ? "asked for" : "used"}}, ">",
+                          {{*stated.shared_memory_limit, is_buffer ? "in one piece" : "that a block may have"}}));
+  if (is_buffer && stated.requested && stated.shared_memory_limit)
+    finding.message +=
+        " " + asked_for(*stated.requested) + ", and the limit is " + shown(*stated.shared_memory_limit) + ".";
   if (stated.name == "harmless-rematerialization" && stated.requested && stated.allowed) {
     finding.message += " It needs " + shown(*stated.requested) + " as it is compiled, and XLA plans with " +
                        shown(*stated.allowed) + ".";

@@ -433,7 +433,8 @@ constexpr auto kMeanings = std::to_array<Meaning>({
 }  // namespace
 
 const Meaning* meaning_of(std::string_view kind) {
-  for (const std::span<const Meaning> table : {std::span<const Meaning>(kMeanings), other_api_meanings()}) {
+  for (const std::span<const Meaning> table :
+       {std::span<const Meaning>(kMeanings), other_api_meanings(), program_meanings()}) {
     const auto row = std::find_if(table.begin(), table.end(), [&](const Meaning& one) { return one.kind == kind; });
     if (row != table.end()) return &*row;
   }

@@ -22,6 +22,8 @@ inline constexpr std::string_view kWatchHost =
     "machine: cat /sys/fs/cgroup/memory.max";
 // Of interfaces and tools other than CUDA's runtime: MATLAB, Vulkan, OpenCL, ptxas, ROCm.
 std::span<const Meaning> other_api_meanings();
+// Of programs that people use: ollama, SGLang, TGI, accelerate, NVENC.
+std::span<const Meaning> program_meanings();
 // Null: no such kind.
 const Meaning* meaning_of(std::string_view kind);
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "fmt/format.h"
+#include "rules/platform.h"
 #include "rules/stated_error.h"
 
 namespace faultline {
@@ -110,7 +111,15 @@ void add_limit(const AdviceContext& context, Finding& finding) {
 // A recording's settings are tried by replays; of a message nothing can be.
 void add_unconfirmed_settings(const AdviceContext& context, Finding& finding) {
   const StatedError& message = *context.message;
-  if (is_of_other(context)) return;
+  // They are of PyTorch's own allocator: the one of cudaMallocAsync does not look at them.
+  if (is_of_other(context) || message.allocator == StatedAllocator::kAsync) return;
+  if (context.is_windows && !is_torch_before(message, 1, 10)) {
+    return add_try(
+        finding,
+        "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128 is what PyTorch has on Windows against free memory in "
+        "pieces (the setting that the message names does not exist there); a message cannot show that it "
+        "would have sufficed.");
+  }
   if (is_torch_before(message, 1, 10)) {
     return add_try(
         finding,
@@ -133,8 +142,9 @@ void add_unconfirmed_settings(const AdviceContext& context, Finding& finding) {
                    "is first used), and hold less, or allocate the large tensors first.");
   }
   add_try(finding,
-          "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is made for free memory in pieces, but a message cannot "
-          "show that it would have sufficed: a recording can, faultline replay FOLDER --search.");
+          std::string("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is made for free memory in pieces, but a "
+                      "message cannot show that it would have sufficed") +
+              (platform_of(message) == Platform::kCuda ? ": a recording can, faultline replay FOLDER --search." : "."));
   if (message.text.find("setting PYTORCH_ALLOC_CONF") != std::string::npos) {
     add_try(finding,
             "Write PYTORCH_CUDA_ALLOC_CONF, not the PYTORCH_ALLOC_CONF that the message names: PyTorch 2.9 ignores the "

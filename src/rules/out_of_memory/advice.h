@@ -22,6 +22,7 @@ struct AdviceContext {
   std::string program = "python train.py";
   const StatedError* message = nullptr;  // where a message is all there is
   bool of_rank = false;                  // one of several ranks wrote it
+  bool is_windows = false;               // by the paths of its text
   bool sets_expandable = false;          // its text shows expandable_segments:True being set
 };
 void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& finding);

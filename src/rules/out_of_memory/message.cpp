@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "base/units.h"
@@ -8,11 +9,15 @@
 #include "rules/out_of_memory/message_words.h"
 #include "rules/out_of_memory/out_of_memory.h"
 #include "rules/out_of_memory/pool_message.h"
+#include "rules/out_of_memory/programs.h"
+#include "rules/platform.h"
 #include "rules/stated_error.h"
 #include "sources/text_notes.h"
 
 namespace faultline {
 namespace {
+
+constexpr std::array<std::string_view, 5> kSourceEnds = {".cu", ".cpp", ".cc", ".c:", ".h:"};
 
 // Why a process of the list may be none of somebody else's.
 std::string doubt_of(const Case& subject) {
@@ -59,7 +64,7 @@ Shortage shortage_of(const Case& subject) {
 
 void add_numbers(const StatedError& stated, const Shortage& shortage, Finding& finding) {
   const auto add = [&](const char* name, const std::optional<ByteInterval>& bytes) {
-    if (bytes) add_evidence(finding, name, bytes->middle());
+    if (bytes) add_stated_bytes(finding, name, *bytes);
   };
   add("requested_bytes", stated.requested);
   add("capacity_bytes", stated.capacity);
@@ -95,7 +100,9 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   CauseVerdict verdict = cause_of(shortage);
   add_numbers(stated, shortage, finding);
   const bool async = stated.allocator == StatedAllocator::kAsync && stated.live && stated.reserved;
-  if (stated.framework != Framework::kPyTorch && verdict.story != Story::kLimit && !(async && *verdict.cause() != 0))
+  const bool is_too_large = verdict.story == Story::kTooLarge && stated.framework == Framework::kOther;
+  if (stated.framework != Framework::kPyTorch && verdict.story != Story::kLimit && !is_too_large &&
+      !(async && *verdict.cause() != 0))
     return false;
   if (*verdict.cause() == 0 && stated.allocator == StatedAllocator::kAsync && stated.live && stated.capacity) {
     verdict.why = "PyTorch's tensors took " + shown(*stated.live) + " of " + shown(*stated.capacity) +
@@ -113,18 +120,85 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   AdviceContext context;
   context.program = program_words(subject);
   context.message = &stated;
-  context.sets_expandable = subject.statements().message_only && read_text_notes(subject.trace()).sets_expandable;
-  if (subject.statements().message_only) context.of_rank = read_text_notes(subject.trace()).who.starts_with("rank ");
+  if (subject.statements().message_only) {
+    const TextNotes notes = read_text_notes(subject.trace());
+    context.sets_expandable = notes.sets_expandable;
+    context.is_windows = notes.is_windows;
+    context.of_rank = notes.who.starts_with("rank ");
+  }
   if (subject.statements().message_only && !subject.trace().events.empty())
     context.roles = subject.facts().stacks.roles(subject.trace().events.front().stack);
   advise(verdict, context, finding);
   return true;
 }
 
+void add_program_tries(std::string_view name, Finding& finding) {
+  const Program* program = program_of(name);
+  if (program == nullptr) return;
+  for (const std::string_view what : program->tries) {
+    if (!what.empty()) add_try(finding, std::string(what));
+  }
+}
+
+// A program in C++ that names its own source, with nothing of PyTorch or Python around it: "GPUassert: out of memory main.cu 41".
+bool is_of_source(const Case& subject) {
+  if (!subject.statements().message_only) return false;
+  const TextNotes notes = read_text_notes(subject.trace());
+  if (notes.names_torch || notes.has_traceback) return false;
+  const std::string& text = subject.statements().error.text;
+  return std::any_of(kSourceEnds.begin(), kSourceEnds.end(),
+                     [&](std::string_view end) { return text.find(end) != std::string::npos; });
+}
+
+// What the message says of who held the device, and what it leaves open.
+std::string holders_words(const StatedError& stated) {
+  std::string words;
+  const auto add = [&](const std::optional<ByteInterval>& bytes, std::string_view what) {
+    if (bytes) words += (words.empty() ? "" : ", ") + shown(*bytes) + std::string(what);
+  };
+  add(stated.capacity, " in all");
+  add(stated.used, " of it taken");
+  add(stated.free, " free");
+  add(stated.live, " in use by this program");
+  add(stated.reserved, " held by its own pool");
+  const bool names_own = stated.live || stated.reserved;
+  return (words.empty() ? std::string() : " (" + words + ")") +
+         (names_own     ? "; what others held it does not say."
+          : stated.used ? "; by whom it was taken the message does not say."
+                        : "; the message does not say who held the rest.");
+}
+
+// No message that is known: what the line says, and no more.
+void judge_guess(const Case& subject, Finding& finding) {
+  const StatedError& stated = subject.statements().error;
+  if (stated.requested) add_stated_bytes(finding, "bytes_in_the_line", *stated.requested);
+  add_evidence(finding, "recognised", std::string("by single words alone: the message is not known"));
+  conclude(finding, Confidence::kHint,
+           "A line of this text reads as if memory on a GPU had run out: \"" + stated.text +
+               "\". This message is not known to Faultline: which program wrote it, how much was asked for, and who "
+               "held the rest is not known, and it may mean something else.");
+  add_try(finding,
+          "See who holds the device: nvidia-smi, rocm-smi or the tool of its maker; then hold less at once in the "
+          "program that failed.");
+  add_try(finding, "Give Faultline the whole log: what stands around the line often has the numbers.");
+}
+
 // The runtime's own words, "CUDA error: out of memory", from whatever called it.
 void judge_bare(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   if (stated.framework == Framework::kPyTorch) {
+    if (stated.cut) {
+      if (stated.capacity) add_stated_bytes(finding, "capacity_bytes", *stated.capacity);
+      if (stated.free) add_stated_bytes(finding, "free_bytes", *stated.free);
+      if (stated.live) add_stated_bytes(finding, "allocated_bytes", *stated.live);
+      if (stated.cached) add_stated_bytes(finding, "cached_bytes", *stated.cached);
+      if (stated.reserved) add_stated_bytes(finding, "reserved_bytes", *stated.reserved);
+      conclude(finding, Confidence::kLikely,
+               "GPU memory ran out in PyTorch's allocator; the beginning of the message is cut off, so how much was "
+               "asked for is not known, and no cause can be told" +
+                   holders_words(stated));
+      return add_try(finding, "Give Faultline the whole message, from \"Tried to allocate …\" on, or the whole log.");
+    }
     const bool is_cut = stated.text.find("Tr") != std::string::npos;
     conclude(finding, Confidence::kLikely,
              std::string("GPU memory ran out in PyTorch's allocator; ") +
@@ -134,17 +208,18 @@ void judge_bare(const Case& subject, Finding& finding) {
                    "Since 1.0 the message goes on with numbers (\"Tried to allocate …\"): give Faultline the whole of "
                    "it, or the whole log.");
   }
-  const bool other = !stated.other_framework.empty();
+  const bool other = !stated.other_framework.empty() || is_of_source(subject);
   conclude(finding, Confidence::kLikely,
            std::string(other ? "A CUDA call found no memory"
                              : "A CUDA call outside the framework's allocator found no memory") +
                ": making a context, loading a kernel, a library's buffer, a graph, or pinned host memory; the message "
                "has no numbers, so who held the memory cannot be told.");
-  if (other)
+  if (!stated.other_framework.empty())
     conclude(finding, Confidence::kLikely,
              "A CUDA call of " + stated.other_framework +
                  " found no GPU memory; the message has no numbers, so who held the memory cannot be told.");
   add_try(finding, "If it fails at the first touch of the GPU, another program holds it: nvidia-smi");
+  add_program_tries(stated.other_framework, finding);
   if (!other)
     add_try(
         finding,
@@ -168,20 +243,14 @@ void judge_without_numbers(Case& subject, Finding& finding) {
             "Raise or remove the pool's limit (maximum_pool_size of rmm.reinitialize or PoolMemoryResource), or hold "
             "less.");
   } else if (stated.framework == Framework::kOther) {
+    const Platform platform = platform_of(stated);
     conclude(finding, Confidence::kLikely,
              stated.framework_name + " could not get " + (stated.requested ? size_words(stated) : "an allocation") +
-                 " from " + device_words(subject) +
-                 (stated.free ? ", of which " + shown(*stated.free) + " were free" : std::string()) +
-                 "; the message does not say who held the rest.");
-    add_try(finding, "See who holds the device: nvidia-smi");
-    if (stated.framework_name == "llama.cpp")
-      add_try(finding,
-              "Put less on the GPU: fewer layers (-ngl), a shorter context (-c), a smaller quantisation, "
-              "--cache-type-k q8_0.");
-    if (stated.framework_name == "TensorRT")
-      add_try(finding,
-              "A smaller workspace (setMemoryPoolLimit, --memPoolSize), smaller shapes or batch in the profile; while "
-              "an engine is built, a tactic that finds no memory is skipped and need not end the build.");
+                 " from " + device_words(subject) + holders_words(stated));
+    if (stated.requested) add_stated_bytes(finding, "requested_bytes", *stated.requested);
+    if (stated.free) add_stated_bytes(finding, "free_bytes", *stated.free);
+    add_try(finding, "See who holds the device: " + std::string(shows_holders(platform)));
+    add_program_tries(stated.framework_name, finding);
   } else {
     judge_bare(subject, finding);
   }
@@ -199,7 +268,7 @@ void judge_library(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   const bool other = !stated.other_framework.empty();
   const bool has_pool = stated.other_framework == "TensorFlow" || stated.other_framework == "JAX";
-  if (stated.requested) add_evidence(finding, "requested_bytes", stated.requested->middle());
+  if (stated.requested) add_stated_bytes(finding, "requested_bytes", *stated.requested);
   add_evidence(finding, "status", stated.status);
   add_evidence(finding, "call", stated.call);
   // NCCL passes on the driver's own answer; a status of cuBLAS or cuDNN is only that something could not be had.
@@ -213,9 +282,9 @@ void judge_library(const Case& subject, Finding& finding) {
                  : stated.library + " asked the driver for " + size_words(stated) + " and got none") +
           (has_pool ? "; it takes memory beside the pool of " + stated.other_framework +
                           ", which keeps what it has taken, and nothing here says who held the memory."
-           : other  ? "; nothing here says who held the memory."
-                    : "; it does not go through PyTorch's allocator, so PyTorch did not give its idle cache back "
-                      "first, and nothing here says who held the memory."));
+           : other ? "; nothing here says who held the memory."
+                   : "; it does not go through PyTorch's allocator, so PyTorch did not give its idle cache back "
+                     "first, and nothing here says who held the memory."));
   if (has_pool)
     add_try(finding, stated.other_framework == "JAX"
                          ? "Leave room beside the pool: XLA_CLIENT_MEM_FRACTION=0.6 (older: "
@@ -247,7 +316,7 @@ void judge_library(const Case& subject, Finding& finding) {
 void add_next_step(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   if (finding.severity != Severity::kError || stated.allocator == StatedAllocator::kMetal ||
-      stated.framework == Framework::kJax)
+      stated.framework == Framework::kJax || stated.guessed || platform_of(stated) == Platform::kOther)
     return;
   // What no setting and no device of its size can serve is a matter of the line alone.
   const bool too_large = stated.requested && (stated.requested->min >= (std::uint64_t{1} << 60) ||
@@ -264,24 +333,15 @@ void add_next_step(const Case& subject, Finding& finding) {
                        " tells without one whether it would fit, and what would.");
 }
 
-// ROCm's names for the same things.
-void name_as_hip(std::string& words) {
-  using Names = std::pair<std::string_view, std::string_view>;
-  for (const auto& [cuda, hip] :
-       {Names("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"),
-        Names("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"), Names("nvidia-smi", "rocm-smi")}) {
-    for (std::size_t at = words.find(cuda); at != std::string::npos; at = words.find(cuda, at + hip.size()))
-      words.replace(at, cuda.size(), hip);
-  }
-}
-
 }  // namespace
 
 Finding describe_message(Case& subject) {
   const StatedError& stated = subject.statements().error;
   Finding finding = begin_stated(subject, "memory/out-of-memory");
-  if (stated.requested && stated.requested->min < kExabyte) finding.bytes = stated.requested->middle();
-  if (stated.kind == ErrorKind::kLibraryMemory)
+  if (stated.requested && stated.requested->min < kExabyte) finding.bytes = stated_bytes(*stated.requested);
+  if (stated.guessed)
+    judge_guess(subject, finding);
+  else if (stated.kind == ErrorKind::kLibraryMemory)
     judge_library(subject, finding);
   else if (!stated.requested || stated.requested->max == 0 || stated.framework == Framework::kNone ||
            !judge_numbers(subject, finding))
@@ -292,8 +352,6 @@ Finding describe_message(Case& subject) {
         " No exception stands in this text: JAX raises one only where the result of what failed is read, so a result "
         "that nobody read is missing without a word.";
   add_next_step(subject, finding);
-  if (stated.text.starts_with("HIP ") || stated.text.find("PYTORCH_HIP_ALLOC_CONF") != std::string::npos)
-    for (Try& attempt : finding.tries) name_as_hip(attempt.what);
   finish_stated(subject, finding);
   return finding;
 }

@@ -21,13 +21,6 @@ namespace faultline {
 namespace {
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
-std::string lower_case(std::string_view line) {
-  std::string lower(line);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return lower;
-}
-
 // "318/72115" of the last progress bar in the line, "| 318/72115 [01:25<…".
 std::optional<std::pair<std::uint64_t, std::uint64_t>> bar_of(std::string_view line) {
   const std::size_t percent = line.find("%|");
@@ -228,11 +221,12 @@ Afterlife shown_by(const std::string& body, Before& before) {
       if (form.counts[at] > known->second[at]) return Afterlife::kByShape;
     }
   }
-  static constexpr std::array<std::string_view, 17> kSaid = {
-      "skipping",      "succeeded",        "retrying",          "trying again",      "try again with",
-      "halving",       "recover from oom", "recovered",         "got prompt",        "model saved",
-      "saved to",      "saved checkpoint", "saving checkpoint", "training finished", "training complete",
-      "done training", "'train_runtime'"};
+  static constexpr std::array<std::string_view, 21> kSaid = {
+      "server is listening", "startup complete",  "ready to roll",     "runner started",    "skipping",
+      "succeeded",           "retrying",          "trying again",      "try again with",    "halving",
+      "recover from oom",    "recovered",         "got prompt",        "model saved",       "saved to",
+      "saved checkpoint",    "saving checkpoint", "training finished", "training complete", "done training",
+      "'train_runtime'"};
   return has_any(lower, kSaid) && !lower.starts_with("skipping registering") ? Afterlife::kByWords : Afterlife::kNone;
 }
 

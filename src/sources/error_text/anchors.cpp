@@ -22,6 +22,8 @@ constexpr std::array kOwnWords = {
     Word{Anchor::kTorchOomBare, "error: hip out of memory"},
     Word{Anchor::kTorchOomBare, "cuda out of memory"},
     Word{Anchor::kTorchOomBare, "hip out of memory"},
+    Word{Anchor::kTorchCut, "reserved in total by pytorch)"},
+    Word{Anchor::kTorchCut, "is allocated by pytorch, and "},
     Word{Anchor::kMetalOom, "mps backend out of memory ("},
     Word{Anchor::kAsyncOom, "would exceed allowed memory. (out of memory)"},
     Word{Anchor::kCudaError, "cuda error: "},
@@ -76,8 +78,6 @@ constexpr std::array kOwnWords = {
     Word{Anchor::kCupyOom, "out of memory allocating "},
     Word{Anchor::kCupyOom, "out of memory to allocate "},
     Word{Anchor::kGgmlOom, "cudamalloc failed: out of memory"},
-    Word{Anchor::kOtherOom, "out of memory error on gpu "},
-    Word{Anchor::kOtherOom, "out of gpu memory trying to allocate "},
     Word{Anchor::kOtherOom, "cudamalloc error out of memory"},
     Word{Anchor::kVulkanOom, "device memory allocation of size "},
     Word{Anchor::kTensorRt, "cuda runtime (out of memory"},
@@ -99,12 +99,15 @@ constexpr std::array kOwnWords = {
 // These, and those of the table of known messages.
 std::vector<Word> all_words() {
   std::vector<Word> words(kOwnWords.begin(), kOwnWords.end());
-  for (const KnownWords& known : known_words()) words.push_back({Anchor::kKnown, known.text});
+  for (const std::span<const KnownWords> table : {known_words(), program_words()}) {
+    for (const KnownWords& known : table) words.push_back({Anchor::kKnown, known.text});
+  }
   FAULTLINE_CHECK(words.size() < 65535);
   return words;
 }
 
-constexpr std::size_t kRing = 64;  // longer than the longest word
+constexpr std::size_t kLongestTorch = 2400;  // characters of PyTorch's message, with prefixes of its lines
+constexpr std::size_t kRing = 64;            // longer than the longest word
 
 // A table of states: from each, every letter leads to the state of the longest word beginning that the text then ends with.
 class Automaton {
@@ -208,7 +211,8 @@ AnchorHits find_anchors(std::string_view text) {
   AnchorHits found;
   std::array<std::size_t, kRing> offsets{};  // where in the text the latest letters stood
   std::size_t fed = 0;
-  std::size_t last_end = 0;  // of those that are not kept
+  std::size_t last_end = 0;   // of those that are not kept
+  std::size_t torch_end = 0;  // of the words that PyTorch's message begins with
   std::uint16_t state = 0;
   bool blank = true;
   for (std::size_t at = 0; at < text.size();) {
@@ -232,13 +236,16 @@ AnchorHits find_anchors(std::string_view text) {
       state = automaton.step(state, is_blank ? ' ' : c);
       if (const Word* word = automaton.word(state)) {
         const AnchorHit hit{word->anchor, offsets[(fed - word->text.size()) % kRing], here + 1};
+        if (hit.anchor == Anchor::kTorchOom || hit.anchor == Anchor::kTorchOomBare) torch_end = hit.end;
+        const bool is_whole =
+            hit.anchor == Anchor::kTorchCut && torch_end != 0 && hit.begin - torch_end < kLongestTorch;
         if (hit.anchor == Anchor::kTorchOom && !found.hits.empty() && found.hits.back().end > hit.begin &&
             found.hits.back().anchor == Anchor::kTorchOomBare)
           found.hits.back() = hit;  // the bare words were its beginning
-        else if (found.hits.size() < kMaxAnchorHits)
+        else if (found.hits.size() < kMaxAnchorHits && !is_whole)
           found.hits.push_back(hit);
         else if (const std::size_t from = std::min(std::exchange(last_end, hit.end), hit.begin);
-                 text.substr(from, hit.begin - from).find('\n') != std::string_view::npos)
+                 !is_whole && text.substr(from, hit.begin - from).find('\n') != std::string_view::npos)
           ++found.not_kept;
       }
     }

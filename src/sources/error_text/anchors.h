@@ -14,6 +14,7 @@ namespace faultline {
 enum class Anchor : std::uint8_t {
   kTorchOom,
   kTorchOomBare,
+  kTorchCut,
   kMetalOom,
   kAsyncOom,
   kCudaError,

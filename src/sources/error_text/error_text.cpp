@@ -10,6 +10,7 @@
 #include "sources/error_text/afterlife.h"
 #include "sources/error_text/async_pool.h"
 #include "sources/error_text/ending.h"
+#include "sources/error_text/guess.h"
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
 #include "sources/error_text/other_errors.h"
@@ -257,6 +258,8 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
     trace.properties["error.torch_version"] = version;
   if (const std::string other = other_framework(near); !other.empty())
     trace.properties["error.other_framework"] = other;
+  if (names_torch(near)) trace.properties["error.names_torch"] = "yes";
+  if (is_windows(near)) trace.properties["error.is_windows"] = "yes";
   const bool of_pytest = text.substr(line_begin(text, chosen.begin, 4096)).starts_with("E  ");
   if (const std::string launcher = of_pytest ? "python -m pytest" : launcher_of(near); !launcher.empty())
     trace.properties["error.launcher"] = launcher;
@@ -344,6 +347,8 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   TextPools pools(text);
   pools.adopt(seen);
   if (!seen.first && !seen.first_weak && (seen.first = pools.stand_in(text))) seen.all.push_back(*seen.first);
+  if (!seen.first && !seen.first_weak && seen.quoted.empty() && other_error(text) == nullptr)
+    seen.first_weak = guess_of(text);
   // Not where another error ended the program.
   if (!seen.first && !seen.first_weak && seen.quoted.empty() && last_exception(text, 0, {}).empty() &&
       other_error(text) == nullptr)
@@ -404,6 +409,12 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
     for (const auto& [name, word] : seen.assert_error->message.words) message.words.try_emplace(name, word);
   }
   std::vector<TracebackFrame> frames = frames_of(text, chosen, stack_at, stack_again);
+  // A worker's end is told by the queue's own lines first, and at the program's line by what follows from it.
+  constexpr std::string_view kWorker = "DataLoader worker (pid";
+  if (const std::size_t later = find_last(text, kWorker);
+      (message.kind == "host-worker" || message.kind == "host-bus") && later != std::string_view::npos &&
+      later > stack_at && std::all_of(frames.begin(), frames.end(), is_installed))
+    frames = frames_of(text, chosen, later, later);
   if (message.words.count("quoted") != 0) {
     const std::size_t line = line_begin(text, chosen.begin, 4096);
     const std::string_view whole = text.substr(line, line_end(text, chosen.begin, 4096) - line);
@@ -419,8 +430,8 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   };
   if (message.kind == "out-of-memory" && message.framework.empty() && std::any_of(frames.begin(), frames.end(), pins))
     message.kind = "host-pinned";
-  // the launcher's own
-  if (message.kind == "host-killed" && std::all_of(frames.begin(), frames.end(), is_installed)) frames.clear();
+  // Nobody is told of this signal: a traceback beside it is another error's, or the launcher's own.
+  if (message.kind == "host-killed") frames.clear();
   const StackId stack = add_stack(trace, frames);
   if (stack != StackId()) trace.capabilities |= kStacks;
   drop_absurd_sizes(trace, message);

@@ -181,14 +181,6 @@ constexpr auto kKnown = std::to_array<KnownWords>({
     {"expected object of device type", "operands"},
 });
 
-bool has_error_name(std::string_view before) {
-  for (const std::string_view word :
-       {"Error: ", "Error:", "error: ", "Exception: ", "what(): ", "!!! ", "] failed: "}) {
-    if (before.find(word) != std::string_view::npos) return true;
-  }
-  return false;
-}
-
 // "Killed" alone, or as a shell tells it: "run.sh: line 3: 4711 Killed python train.py".
 bool is_killed_line(const ErrorPassage& passage) {
   const std::string line = passage.first_line(200);
@@ -200,8 +192,29 @@ bool is_killed_line(const ErrorPassage& passage) {
          passage.before.find_last_of("0123456789") + 1 >= passage.before.find_last_not_of(' ') + 1;
 }
 
-// The whole sentence: what stands in front of the words on their line belongs to it, behind the exception's name.
-std::string sentence(const ErrorPassage& passage) {
+}  // namespace
+
+std::span<const KnownWords> known_words() { return kKnown; }
+
+const KnownWords* known_words_at(std::string_view lower) {
+  const KnownWords* known = nullptr;
+  for (const std::span<const KnownWords> table : {known_words(), program_words()}) {
+    for (const KnownWords& words : table) {
+      if (lower.starts_with(words.text) && (known == nullptr || words.text.size() > known->text.size())) known = &words;
+    }
+  }
+  return known;
+}
+
+bool has_error_name(std::string_view before) {
+  for (const std::string_view word :
+       {"Error: ", "Error:", "error: ", "Exception: ", "what(): ", "!!! ", "] failed: "}) {
+    if (before.find(word) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+std::string whole_sentence(const ErrorPassage& passage) {
   const std::string front = passage.before.empty() ? std::string() : passage.before + " ";
   std::string_view before = front;
   for (const std::string_view name : {"Error: ", "Exception: ", "what(): "}) {
@@ -214,17 +227,13 @@ std::string sentence(const ErrorPassage& passage) {
                  400);
 }
 
-}  // namespace
-
-std::span<const KnownWords> known_words() { return kKnown; }
-
 std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
   const std::string& lower = passage.lower;
-  const KnownWords* known = nullptr;
-  for (const KnownWords& words : kKnown) {
-    if (lower.starts_with(words.text) && (known == nullptr || words.text.size() > known->text.size())) known = &words;
-  }
+  const KnownWords* const known = known_words_at(lower);
   if (known == nullptr) return std::nullopt;
+  if (const std::span<const KnownWords> programs = program_words();
+      known >= programs.data() && known < programs.data() + programs.size())
+    return read_program_message(*known, passage);
   std::string kind(known->kind);
   const std::string_view line = std::string_view(lower).substr(0, passage.first_line_length);
   const auto says = [&](std::string_view words) { return line.find(words) != std::string_view::npos; };
@@ -264,7 +273,7 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
       return std::nullopt;
   }
   // load_state_dict lists what does not fit line by line.
-  ErrorMessage message = said(kind, "", kind == "checkpoint" ? trimmed(passage.words, 2000) : sentence(passage));
+  ErrorMessage message = said(kind, "", kind == "checkpoint" ? trimmed(passage.words, 2000) : whole_sentence(passage));
   if (kind == "xid") {
     // "NVRM: Xid (PCI:0000:3b:00): 31, pid=4711, name=python, …"
     const std::size_t close = lower.find("): ");

@@ -184,6 +184,13 @@ std::size_t escape_length(std::string_view text) {
   return 2;
 }
 
+std::string lower_case(std::string_view line) {
+  std::string lower(line);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return lower;
+}
+
 std::string clean_line(std::string_view line, std::size_t limit) {
   std::string clean;
   for (std::size_t at = 0; at < line.size() && at < limit;) {

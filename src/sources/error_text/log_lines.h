@@ -36,6 +36,8 @@ bool is_runtime_line(std::string_view line, const LinePrefix& prefix);
 
 std::size_t escape_length(std::string_view text);
 
+// In ASCII.
+std::string lower_case(std::string_view line);
 // Without escape sequences, control characters and trailing blanks; at most `limit` bytes are read.
 std::string clean_line(std::string_view line, std::size_t limit);
 

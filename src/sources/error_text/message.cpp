@@ -119,6 +119,7 @@ std::optional<ErrorMessage> read_message(std::string_view text, const AnchorHit&
   switch (hit.anchor) {
     case Anchor::kTorchOom:
     case Anchor::kTorchOomBare:
+    case Anchor::kTorchCut:
     case Anchor::kMetalOom:
     case Anchor::kAsyncOom: message = read_torch_message(hit.anchor, passage); break;
     case Anchor::kCublas:

@@ -49,7 +49,6 @@ bool ends_as_message(const ErrorPassage& passage, std::size_t end) {
                                          " exception raised",
                                          " in function",
                                          " [",
-                                         ": file exists",
                                          "</"}) {
     if (rest.starts_with(follows)) return true;
   }

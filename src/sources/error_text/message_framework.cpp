@@ -281,8 +281,9 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       return message;
     }
     case Anchor::kGgmlOom: {
-      ErrorMessage message = said("out-of-memory", "llama.cpp", passage.first_line(300));
       const std::size_t at = passage.before.rfind("allocating ");
+      // MXNet and others say the same of an allocation without a size.
+      ErrorMessage message = said("out-of-memory", at == std::string::npos ? "" : "llama.cpp", passage.first_line(300));
       if (at != std::string::npos) {
         if (const auto bytes = size_between(passage.before, at, passage.before.size(), SizeStyle::kTorch))
           message.numbers["requested"] = *bytes;
@@ -298,16 +299,9 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       return message;
     }
     case Anchor::kOtherOom: {
-      const bool paddle = lower.starts_with("out of memory error on gpu"),
-                 julia = lower.starts_with("out of gpu memory");
-      ErrorMessage message = said("out-of-memory",
-                                  paddle  ? "PaddlePaddle"
-                                  : julia ? "CUDA.jl"
-                                          : "Faiss",
-                                  passage.first_line(300));
+      ErrorMessage message = said("out-of-memory", "Faiss", passage.first_line(300));
       const std::size_t size = passage.before.rfind(" size ");
-      const auto bytes = paddle || julia ? size_between(lower, 20, 100, SizeStyle::kTorch)
-                         : size == std::string::npos
+      const auto bytes = size == std::string::npos
                              ? std::nullopt
                              : size_between(passage.before, size, passage.before.size(), SizeStyle::kTorch);
       if (!bytes) return std::nullopt;

@@ -4,6 +4,7 @@
 // one means is decided by the words on either side of it.
 #include <array>
 
+#include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
 
 namespace faultline {
@@ -130,6 +131,24 @@ std::size_t message_end(const ErrorPassage& passage, std::string_view anchor, st
   return end;
 }
 
+// What is left of a message whose beginning is cut off: "already allocated; 19.19 MiB free; 14.02 GiB reserved in total by PyTorch)".
+std::optional<ErrorMessage> cut_message(const ErrorPassage& passage) {
+  if (passage.before.find("ried to allocate") != std::string::npos ||
+      passage.before.find("out of memory") != std::string::npos || passage.before.find('"') != std::string::npos)
+    return std::nullopt;
+  ErrorPassage whole = passage;
+  whole.words = passage.before + " " + passage.words;
+  whole.lower = lower_case(whole.words);
+  const std::size_t end = message_end(whole, "out of memory. tried to allocate", 0);
+  ErrorMessage message = said("out-of-memory", "pytorch", trimmed(std::string_view(whole.words).substr(0, end), 1200));
+  read_fields(whole, end, SizeStyle::kTorch, message);
+  if (message.numbers.count("free") == 0 && message.numbers.count("cached") == 0) return std::nullopt;
+  message.weak = true;
+  message.words["cut"] = "yes";
+  settle(message);
+  return message;
+}
+
 }  // namespace
 
 std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage& passage) {
@@ -159,6 +178,7 @@ std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage
     message.words["backend"] = passage.lower.find("hip out") < end ? "HIP" : "CUDA";
     return message;
   }
+  if (anchor == Anchor::kTorchCut) return cut_message(passage);
   if (anchor == Anchor::kMetalOom) {
     const std::size_t end = message_end(passage, "mps backend out of memory (", 20);
     read_fields(passage, end, SizeStyle::kMetal, message);

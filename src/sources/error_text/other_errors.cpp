@@ -8,12 +8,6 @@ namespace faultline {
 namespace {
 
 constexpr auto kOthers = std::to_array<OtherError>({
-    {"Watchdog caught collective operation timeout",
-     "this is a collective operation (NCCL) that timed out: a rank did not come to it, or the network between them "
-     "failed",
-     "Look at the ranks that did not arrive: one that ended in an error of its own, or waits elsewhere (uneven "
-     "batches, a branch that only some ranks take). TORCH_NCCL_DESYNC_DEBUG=1 and NCCL_DEBUG=INFO name them. Give "
-     "Faultline that rank's log."},
     {"has been modified by an inplace operation",
      "this is a tensor that backward needs and that was changed in place meanwhile",
      "torch.autograd.set_detect_anomaly(True) names the line of the forward pass; replace x += y by x = x + y, or "

@@ -229,7 +229,9 @@ std::string writer_words(std::string_view text, std::string_view tag) {
   return again ? "task " + std::string(tag) : std::string();
 }
 
-bool is_installed(const TracebackFrame& frame) { return frame.file.find("-packages") != std::string::npos; }
+bool is_installed(const TracebackFrame& frame) {
+  return frame.file.find("-packages") != std::string::npos || frame.file.find("/lib/python3") != std::string::npos;
+}
 
 std::uint64_t line_number(std::string_view text, std::size_t at) {
   std::uint64_t line = 1;

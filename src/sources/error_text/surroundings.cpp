@@ -124,28 +124,67 @@ std::string torch_version(std::string_view text) {
   return {};
 }
 
-std::string other_framework(std::string_view text) {
+bool names_torch(std::string_view text) {
   for (const std::string_view word : {"torch", "Torch", "THC"}) {
-    if (text.find(word) != std::string_view::npos) return {};
+    if (text.find(word) != std::string_view::npos) return true;
   }
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kMarks = {
-      {{"ggml", "llama.cpp"},
-       {"llama_model", "llama.cpp"},
-       {"[TRT]", "TensorRT"},
-       {"TensorRT", "TensorRT"},
-       {"defaultAllocator.cpp", "TensorRT"},
-       {"numba.", "numba"},
-       {"/numba/", "numba"},
-       {"CudaAPIError", "numba"},
-       {"cupy", "CuPy"},
-       {"pycuda", "PyCUDA"},
-       {"jaxlib", "JAX"},
-       {"jax.", "JAX"},
-       {"external/xla", "JAX"},
-       {"external/org_tensorflow", "JAX"},
-       {"tensorflow", "TensorFlow"},
-       {"external/local_xla", "TensorFlow"},
-       {"external/local_tsl", "TensorFlow"}}};
+  return false;
+}
+
+bool is_windows(std::string_view text) {
+  for (const std::string_view path :
+       {"File \"C:\\", "File \"D:\\", "File \"E:\\", ":\\Users\\", ":\\Program", "PS C:\\"}) {
+    if (text.find(path) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+std::string other_framework(std::string_view text) {
+  if (names_torch(text)) return {};
+  static constexpr auto kMarks =
+      std::to_array<std::pair<std::string_view, std::string_view>>({{"ggml", "llama.cpp"},
+                                                                    {"llama_model", "llama.cpp"},
+                                                                    {"[TRT]", "TensorRT"},
+                                                                    {"TensorRT", "TensorRT"},
+                                                                    {"defaultAllocator.cpp", "TensorRT"},
+                                                                    {"numba.", "numba"},
+                                                                    {"/numba/", "numba"},
+                                                                    {"CudaAPIError", "numba"},
+                                                                    {"cupy", "CuPy"},
+                                                                    {"pycuda", "PyCUDA"},
+                                                                    {"jaxlib", "JAX"},
+                                                                    {"jax.", "JAX"},
+                                                                    {"external/xla", "JAX"},
+                                                                    {"external/org_tensorflow", "JAX"},
+                                                                    {"tensorflow", "TensorFlow"},
+                                                                    {"external/local_xla", "TensorFlow"},
+                                                                    {"external/local_tsl", "TensorFlow"},
+                                                                    {"OpenMM", "OpenMM"},
+                                                                    {"openmm", "OpenMM"},
+                                                                    {"darknet", "Darknet"},
+                                                                    {"dark_cuda", "Darknet"},
+                                                                    {"MXNet", "MXNet"},
+                                                                    {"mxnet", "MXNet"},
+                                                                    {"pooled_storage_manager", "MXNet"},
+                                                                    {"dlib", "dlib"},
+                                                                    {"Open3D", "Open3D"},
+                                                                    {"LightGBM", "LightGBM"},
+                                                                    {"lightgbm", "LightGBM"},
+                                                                    {"xgboost", "XGBoost"},
+                                                                    {"colmap", "COLMAP"},
+                                                                    {"dgl/", "DGL"},
+                                                                    {"dgl.", "DGL"},
+                                                                    {"tvm/", "TVM"},
+                                                                    {"tvm.", "TVM"},
+                                                                    {"taichi", "Taichi"},
+                                                                    {"cuda_driver.h:operator()", "Taichi"},
+                                                                    {"Error when executing GPU operator", "DALI"},
+                                                                    {"cuvidCreateDecoder", "NVDEC"},
+                                                                    {"_nvenc @", "NVENC"},
+                                                                    {"OPTIX_ERROR", "OptiX"},
+                                                                    {"ctranslate2", "CTranslate2"},
+                                                                    {"gromacs", "GROMACS"},
+                                                                    {"kaldi", "Kaldi"}});
   for (const auto& [mark, name] : kMarks) {
     if (text.find(mark) != std::string_view::npos) return std::string(name);
   }

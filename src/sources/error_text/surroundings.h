@@ -12,6 +12,9 @@ std::string torch_version(std::string_view text);
 
 // "numba", "CuPy", "llama.cpp": what else uses the GPU in this text, where nothing in it is of PyTorch. Empty where PyTorch is named or nothing is.
 std::string other_framework(std::string_view text);
+bool names_torch(std::string_view text);
+// Whether the paths in it are of Windows.
+bool is_windows(std::string_view text);
 
 // Whether a command, a program or a printed environment in the text sets it; PyTorch's own advice to set it does not count.
 // "torchrun", "accelerate launch", "deepspeed": what started the program, where the text shows it; empty: nothing did.

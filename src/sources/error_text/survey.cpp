@@ -138,8 +138,10 @@ Survey survey(std::string_view text, const AnchorHits& found) {
       ++survey.counts[message->kind];
       survey.texts[message->kind].insert(message->tag + message->text);
     }
-    last = &hit;
-    last_kind = message->kind;
+    if (!message->weak || hit.anchor != Anchor::kKnown) {  // what a program adds in words of its own is no new failure
+      last = &hit;
+      last_kind = message->kind;
+    }
     const auto is_same = [&](const Chosen& other) {
       return other.message.kind == message->kind && other.message.text == message->text &&
              other.message.tag == message->tag;

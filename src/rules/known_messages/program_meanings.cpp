@@ -1,0 +1,162 @@
+// What the texts of programs mean that have a kind of their own (sources/error_text/program_words.cpp).
+#include "rules/known_messages/meanings.h"
+
+namespace faultline {
+namespace {
+
+constexpr auto kPrograms = std::to_array<Meaning>({
+    {"host-too-large",
+     kHost,
+     Confidence::kProved,
+     "The program compared what it needs with the memory that the system has left, and did not begin; the GPU was not "
+     "asked",
+     {"Take a smaller model, a stronger quantisation or a shorter context, or end other programs: free -h shows what "
+      "is "
+      "available.",
+      "In a container or a virtual machine its own limit counts: docker --memory, WSL's .wslconfig, "
+      "/sys/fs/cgroup/memory.max."}},
+    {"host-alloc-ggml",
+     kHost,
+     Confidence::kProved,
+     "The host's memory (RAM) did not suffice: the buffer was for the CPU, where llama.cpp puts the layers that are "
+     "not "
+     "on the GPU, and the context with them",
+     {"Take a smaller or stronger quantised model, a shorter context (-c), or put more layers on the GPU (-ngl) if it "
+      "has room.",
+      kWatchHost}},
+    {"harmless-mlock",
+     kHost,
+     Confidence::kProved,
+     "This is no failure: llama.cpp could not lock its memory against being swapped out, and works without it",
+     {"Without --mlock the warning goes; ulimit -l raises what may be locked."}},
+    {"serving-prefill",
+     kMemory,
+     Confidence::kProved,
+     "SGLang's pool for keys and values, which is a fixed share of the device, had no room for this batch; the device "
+     "itself need not be full",
+     {"Fewer tokens at once: a lower --max-running-requests, --chunked-prefill-size or --max-total-tokens.",
+      "Or a larger pool: a higher --mem-fraction-static where the device has room beside it, a quantised model, "
+      "--kv-cache-dtype fp8_e5m2, more GPUs (--tp)."}},
+    {"serving-static",
+     kMemory,
+     Confidence::kProved,
+     "Nothing of SGLang's static share of the device was left for keys and values once the weights were loaded",
+     {"Raise --mem-fraction-static if the rest of the device is free (nvidia-smi); what is outside the share is needed "
+      "for activations and CUDA graphs.",
+      "Or make the weights smaller: quantisation, --tp over more GPUs."}},
+    {"serving-retract",
+     kMemory,
+     Confidence::kProved,
+     "SGLang's pool for keys and values was full; it took requests back and computes them again later, so this costs "
+     "time and nothing has failed",
+     {"If it comes often: a higher --schedule-conservativeness (1.3), a lower --max-running-requests, or a higher "
+      "--mem-fraction-static."}},
+    {"serving-warmup",
+     kMemory,
+     Confidence::kProved,
+     "TGI tried its largest batch at the start and the device had no room for that many prefill tokens",
+     {"Lower --max-batch-prefill-tokens, and --max-input-tokens and --max-total-tokens with it.",
+      "Or make room: a quantised model (--quantize), --num-shard over more GPUs; nvidia-smi shows whether something "
+      "else holds the device."}},
+    {"model-vram",
+     kMemory,
+     Confidence::kProved,
+     "The model and its cache do not fit into the GPU memory that the program may use",
+     {"A shorter context or a quantised cache, a model with fewer bits a weight, or more GPUs.",
+      "See whether something else holds the device: nvidia-smi; and how much the program was told to use of it (a "
+      "split over GPUs, a reserve, gpu_memory_utilization)."}},
+    {"buffer-limit",
+     kMemory,
+     Confidence::kProved,
+     "One buffer was asked for that is larger than this device gives in one piece, however much memory is free",
+     {"Make it smaller: a smaller batch, a shorter sequence, attention or decoding in pieces (tiling), a smaller "
+      "type."}},
+    {"dispatched",
+     kMemory,
+     Confidence::kLikely,
+     "The quantised model did not fit the GPU memory that accelerate counted as free, so device_map=\"auto\" would "
+     "have "
+     "put some of it on the CPU or the disk, which bitsandbytes does not take; nothing was loaded, and nothing says "
+     "how "
+     "much was missing",
+     {"See what is free before the model is loaded: nvidia-smi; an earlier model in the same notebook counts (del "
+      "model, gc.collect(), torch.cuda.empty_cache(), or restart it).",
+      "If it should fit, say so: device_map={\"\": 0} puts all of it on GPU 0 and tells by a real message if it does "
+      "not; max_memory={0: \"22GiB\"} raises what accelerate counts with.",
+      "Else a smaller model or fewer bits (load_in_4bit); llm_int8_enable_fp32_cpu_offload=True leaves the rest on the "
+      "CPU in float32, slowly."}},
+    {"dispatched-disk",
+     kMemory,
+     Confidence::kLikely,
+     "The model fits neither the GPU memory nor the RAM that accelerate counted as free, so device_map=\"auto\" would "
+     "have put some of it on the disk, and no folder for it was given",
+     {"See what is free: nvidia-smi and free -h; a smaller or quantised model, or a smaller type "
+      "(torch_dtype=\"auto\").",
+      "offload_folder=\"offload\" lets it work from the disk, slowly."}},
+    {"harmless-offload",
+     kMemory,
+     Confidence::kProved,
+     "This is no failure: accelerate found too little GPU memory free for the whole model and left some of it on the "
+     "CPU or the disk; it works, slowly",
+     {"If all of it should fit: nvidia-smi before the model is loaded, and device_map={\"\": 0} to have it on GPU 0 or "
+      "fail."}},
+    {"setup-count-memory",
+     kDevice,
+     Confidence::kLikely,
+     "CUDA could not be started in this process: the first look at the devices came back with error 2, out of memory. "
+     "There was not even room for a context, or the process has a limit of its own; how much was free is not said",
+     {"See who holds the devices, all of them: nvidia-smi; an earlier run that did not end is the usual one.",
+      "A limit does it too: ulimit -v, a cgroup, a MIG slice, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT.",
+      "CUDA_VISIBLE_DEVICES with only the GPU that is wanted keeps a full one out of it; it must be set before the "
+      "program starts to use CUDA."}},
+    {"gpu-lost",
+     kLaunch,
+     Confidence::kLikely,
+     "The GPU no longer answers on the bus: power, heat, the slot or the card; the program is not at fault, and memory "
+     "is not the matter",
+     {"Restart the machine; dmesg | grep -i -E \"xid|nvrm\" shows what came before it.",
+      "If it comes under load, look at power and heat: nvidia-smi -q -d POWER,TEMPERATURE, the power cables, the "
+      "riser; "
+      "a lower limit (nvidia-smi -pl) tells whether it is power."}},
+    {"nccl-timeout",
+     kLaunch,
+     Confidence::kLikely,
+     "A collective operation (NCCL) timed out: a rank did not come to it, or the network between them failed; memory "
+     "is "
+     "not said to be the matter",
+     {"Look at the ranks that did not arrive: one that ended in an error of its own (out of memory too), or waits "
+      "elsewhere (uneven batches, a branch that only some ranks take). Give Faultline that rank's log.",
+      "TORCH_NCCL_DESYNC_DEBUG=1 and NCCL_DEBUG=INFO name them; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each rank "
+      "did last.",
+      "If a rank is only slow (a checkpoint, an evaluation), init_process_group(timeout=…) gives it longer."}},
+    {"nvenc-session",
+     kMemory,
+     Confidence::kHint,
+     "The encoder (NVENC) opened no further session and says out of memory: on consumer cards most often because the "
+     "driver's number of sessions at one time is used up, else because the device's memory is; it does not say which",
+     {"nvidia-smi --query-gpu=encoder.stats.sessionCount,memory.used --format=csv shows both: sessions in use "
+      "(streams, "
+      "recordings and other encoders count), and memory.",
+      "End sessions that are not needed, or put fewer encodes on one card; a newer driver allows more of them."}},
+    {"level-zero-resources",
+     kMemory,
+     Confidence::kHint,
+     "The driver of this Intel GPU was out of resources: its memory, registers or local memory for a kernel, or one "
+     "buffer beyond its largest; it does not say which",
+     {"A smaller batch or model tells whether it was memory: xpu-smi stats -d 0 shows how full the device is.",
+      "One buffer over 4 GB needs UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1."}},
+    {"rocm-critical",
+     kLaunch,
+     Confidence::kHint,
+     "ROCm's runtime stopped the process for memory that it could not use (\"Memory in use\"): in a container most "
+     "often a right that is missing, not memory that is full",
+     {"In a container: --ipc=host --device /dev/kfd --device /dev/dri --group-add video; with SELinux, allow map on "
+      "/dev/kfd.",
+      "dmesg | grep -i -E \"amdgpu|avc\" shows what the driver, or SELinux, saw at that moment."}},
+});
+
+}  // namespace
+
+std::span<const Meaning> program_meanings() { return kPrograms; }
+
+}  // namespace faultline

@@ -1,0 +1,194 @@
+#include "sources/error_text/guess.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/characters.h"
+#include "sources/error_text/log_lines.h"
+#include "sources/error_text/standing.h"
+#include "sources/error_text/text_limits.h"
+#include "sources/error_text/traceback.h"
+
+namespace faultline {
+namespace {
+
+constexpr std::size_t kMostGuesses = 20000;  // lines that are looked at more closely
+constexpr std::size_t kLongestGuess = 400;
+
+// As a word of its own: not "hip" in "ship", nor "error" in "errors=0".
+std::size_t find_word(std::string_view lower, std::string_view word, bool whole, std::size_t from = 0) {
+  const auto joins = [](char c) { return is_lower(c) || is_digit(c) || c == '_'; };
+  for (std::size_t at = lower.find(word, from); at != std::string_view::npos; at = lower.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !joins(lower[at - 1])) && (!whole || end == lower.size() || !joins(lower[end]))) return at;
+  }
+  return std::string_view::npos;
+}
+template <std::size_t kCount>
+bool has_word(std::string_view lower, const std::array<std::string_view, kCount>& words, bool whole) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return find_word(lower, word, whole) != std::string_view::npos; });
+}
+
+bool names_gpu(std::string_view lower) {
+  static constexpr std::array<std::string_view, 11> kBegins = {"cuda",  "cumem", "cuctx", "hipmalloc", "gpu",    "vram",
+                                                               "nvenc", "nvdec", "optix", "d3d1",      "directx"};
+  static constexpr std::array<std::string_view, 13> kWhole = {
+      "npu",   "xpu",          "wgpu",          "webgpu",          "hip",     "rocm", "vulkan", "opencl",
+      "metal", "video memory", "device memory", "graphics memory", "directml"};
+  return has_word(lower, kBegins, false) || has_word(lower, kWhole, true) ||
+         find_word(lower, "device out of memory", true) != std::string_view::npos;
+}
+
+// Where the words that say it begin; npos: it does not say so.
+std::size_t says_full(std::string_view lower) {
+  static constexpr std::array<std::string_view, 14> kSays = {
+      "out of memory",           "out of video memory", "out of gpu memory",
+      "out of device memory",    "out of vram",         "ran out of vram",
+      "not enough memory",       "not enough vram",     "not enough gpu memory",
+      "insufficient memory",     "insufficient vram",   "not enough video memory",
+      "insufficient gpu memory", "memory exhausted"};
+  std::size_t first = std::string_view::npos;
+  for (const std::string_view words : kSays) first = std::min(first, find_word(lower, words, true));
+  if (first != std::string_view::npos) return first;
+  // "cudaMalloc failed", "failed to allocate 4 GiB of VRAM", "GPU memory allocation failed"
+  static constexpr std::array<std::string_view, 7> kAllocates = {
+      "cudamalloc",        "cumemalloc",     "hipmalloc",      "memory allocation",
+      "device allocation", "gpu allocation", "vram allocation"};
+  static constexpr std::array<std::string_view, 4> kFails = {"failed", "failure", "error 2", "returned 2"};
+  static constexpr std::array<std::string_view, 6> kNot = {"failed to allocate", "could not allocate",
+                                                           "cannot allocate",    "unable to allocate",
+                                                           "can't allocate",     "couldn't allocate"};
+  if (has_word(lower, kAllocates, false) && has_word(lower, kFails, false)) {
+    for (const std::string_view words : kAllocates) first = std::min(first, find_word(lower, words, false));
+    return first;
+  }
+  if (lower.find("memory") != std::string_view::npos || lower.find("vram") != std::string_view::npos ||
+      lower.find("bytes") != std::string_view::npos || lower.find("buffer") != std::string_view::npos) {
+    for (const std::string_view words : kNot) first = std::min(first, find_word(lower, words, true));
+  }
+  return first;
+}
+
+// Code 2 of CUDA's runtime and driver.
+std::size_t says_code_two(std::string_view lower) {
+  if (find_word(lower, "cuda", false) == std::string_view::npos &&
+      find_word(lower, "cumem", false) == std::string_view::npos)
+    return std::string_view::npos;
+  for (const std::string_view word : {"exit", "nvcc", "compil", "make", "ptxas", "return code"}) {
+    if (lower.find(word) != std::string_view::npos) return std::string_view::npos;
+  }
+  static constexpr std::array<std::string_view, 10> kCodes = {"error 2", "error: 2", "error=2",  "code 2", "code: 2",
+                                                              "code=2",  "status=2", "status 2", "err=2",  "status: 2"};
+  std::size_t first = std::string_view::npos;
+  for (const std::string_view code : kCodes) {
+    const std::size_t at = find_word(lower, code, true);
+    if (at == std::string_view::npos) continue;
+    const std::size_t end = at + code.size();
+    if (end < lower.size() && (lower[end] == '.' || lower[end] == '/') && end + 1 < lower.size() &&
+        is_digit(lower[end + 1]))
+      continue;
+    first = std::min(first, at);
+  }
+  return first;
+}
+
+// An error is reported: by a label, an exception's name, a level, or how a program says that it ends.
+bool reports_error(std::string_view raw, std::string_view body, std::string_view lower, std::size_t says) {
+  if (is_exception_line(body)) return true;
+  static constexpr std::array<std::string_view, 9> kLabels = {
+      "error:", "error]", "fatal:", "fatal]", "panic:", "failed:", "failure:", "exception:", "what():"};
+  if (std::any_of(kLabels.begin(), kLabels.end(),
+                  [&](std::string_view label) { return lower.find(label) != std::string_view::npos; }))
+    return true;
+  const std::string_view front =
+      raw.substr(0, std::min(raw.size() - std::min(raw.size(), body.size()) + 48, raw.size()));
+  for (const std::string_view level :
+       {"ERROR", "FATAL", "CRITICAL", "Error ", "[E]", "(EE)", "Fatal", "PANIC", "ERR "}) {
+    if (front.find(level) != std::string_view::npos) return true;
+  }
+  static constexpr std::array<std::string_view, 10> kFails = {
+      "failed", "fatal", "could not", "cannot", "unable to", "aborting", "failure", "exception", "terminat", "error"};
+  // "renderer: out of video memory": what went wrong, behind who says it
+  const std::size_t colon = lower.rfind(": ", says);
+  return has_word(lower, kFails, false) && (colon != std::string_view::npos || says < 40);
+}
+
+// What people write about errors: sentences, documentation, lists of changes.
+bool is_talk(std::string_view body, std::string_view lower) {
+  if (body.ends_with('?') || body.ends_with(';') || body.ends_with('{') || body.ends_with('|')) return true;
+  for (const std::string_view begin :
+       {"#",   "- ", "* ", "+ ", "| ", "> ", "//", "/*", "<",  "if ", "case ", "1. ", "2. ",
+        "3. ", "\"", "'",  "`",  "{",  "@",  ":",  "$ ", "..", "!",   "note",  "tip", "hint"}) {
+    if (lower.starts_with(begin)) return true;
+  }
+  static constexpr std::array<std::string_view, 52> kParts = {
+      " you ",     "you ",         " your ",        " if ",      " when ",         " i ",           " my ",
+      " we ",      " may ",        " might ",       " should ",  " would ",        " can ",         "could be",
+      " usually",  " often ",      " e.g",          " such as ", "to avoid",       " avoid ",       " means ",
+      " fix ",     "fixed ",       "fixes ",        "handle ",   "handling ",      "instead of",    "no longer",
+      "prevent",   "test_",        "::test",        " passed",   "expected",       "please ",       "how to",
+      " because ", " errors",      "error_",        "_error",    "out_of_memory_", "-error",        "0 error",
+      "no error",  "not an error", "without error", " =0",       " 0 failed",      "no allocation", "no memory",
+      "no out of", "http",         "\xe2\x86\x92"};
+  if (has_any(lower, kParts)) return true;
+  // quoted
+  return std::count(body.begin(), body.end(), '`') > 1 || std::count(body.begin(), body.end(), '"') > 1;
+}
+
+// "exit status 0", "oom_errors=0": the words are counted or set, not reported.
+bool is_setting_or_count(std::string_view lower, std::size_t says) {
+  const std::string_view behind = lower.substr(says, 60);
+  const std::size_t equal = behind.find('=');
+  return equal != std::string_view::npos && equal + 1 < behind.size() && behind.substr(equal, 2) == "=0";
+}
+
+bool may_hold(std::string_view line) {
+  static constexpr std::array<std::string_view, 9> kWords = {"Cuda", "emory", "EMORY", "alloc", "Alloc",
+                                                             "VRAM", "vram",  "cuda",  "CUDA"};
+  return has_any(line, kWords);
+}
+
+std::optional<ErrorMessage> guess_at(std::string_view text, std::size_t begin, std::size_t end) {
+  const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestLine));
+  const LinePrefix prefix = split_prefix(raw);
+  const std::string body = clean_line(raw.substr(prefix.length), kLongestLine);
+  if (body.size() < 12 || body.size() > kLongestGuess) return std::nullopt;
+  const std::string lower = lower_case(body);
+  if (!names_gpu(lower) && !names_gpu(lower_case(raw.substr(0, prefix.length)))) return std::nullopt;
+  // Words that have readers of their own, who took them for talk.
+  if (lower.find("cuda out of memory") != std::string::npos || lower.find("hip out of memory") != std::string::npos)
+    return std::nullopt;
+  const std::size_t says = std::min(says_full(lower), says_code_two(lower));
+  if (says == std::string_view::npos || is_talk(body, lower) || is_setting_or_count(lower, says)) return std::nullopt;
+  if (!reports_error(raw, body, lower, says)) return std::nullopt;
+  if (standing_of(text, begin + prefix.length) != Standing::kOwn) return std::nullopt;
+  ErrorMessage message = said("out-of-memory", "", trimmed(body, 300));
+  message.tag = prefix.tag;
+  message.weak = true;
+  message.words["guessed"] = "yes";
+  const std::size_t size = lower.find_first_of("0123456789");
+  if (size != std::string::npos) {
+    if (const auto bytes = size_between(lower, size, lower.size(), SizeStyle::kTorch))
+      message.numbers["requested"] = *bytes;
+  }
+  return message;
+}
+
+}  // namespace
+
+std::optional<Chosen> guess_of(std::string_view text) {
+  std::optional<Chosen> last;
+  std::size_t looks = 0;
+  for (std::size_t begin = 0; begin < text.size() && looks < kMostGuesses;) {
+    const std::size_t end = line_end(text, begin, text.size());
+    if (may_hold(text.substr(begin, std::min(end - begin, kLongestLine)))) {
+      ++looks;
+      if (auto message = guess_at(text, begin, end)) last = Chosen{std::move(*message), begin, begin, 1};
+    }
+    begin = end + 1;
+  }
+  return last;
+}
+
+}  // namespace faultline

@@ -1,0 +1,106 @@
+// Lines of programs that nobody here knows: those that report a failure are guessed at, those that only have its words are not.
+#include "sources/error_text/guess.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "sources/error_text/error_text.h"
+
+namespace faultline {
+namespace {
+
+TEST(Guess, LinesThatReportAFailure) {
+  for (const std::string line : {
+           "[engine] fatal: cudaMalloc returned error 2 while reserving 4 GiB for the scratch heap",
+           "ERROR renderer: could not create texture, out of video memory",
+           "panic: gpu: allocation of 8589934592 bytes failed: device out of memory",
+           "Error: GPU memory allocation failed for 12 depth maps",
+           "20260812 11:25:13 ERROR: Can't start miner, CUDA error 2: out of memory",
+           "[11:25:13] [fatal] cuMemAlloc failed with code 2",
+           "solver failed: not enough GPU memory",
+           "MyEngineException: insufficient VRAM (needed 9.5 GB, have 8 GB)",
+           "Fatal error: failed to allocate 512 MB of device memory on GPU 1",
+           "CRITICAL tile worker: hipMalloc failed: out of memory",
+           "E0812 11:25:13.496112 1 pool.cc:233] GPU pool: unable to allocate 1073741824 bytes of memory",
+           "vulkan: error: out of device memory",
+           "[GPU0] kernel launch failed: out of memory",
+           "torch_npu: NPU error, out of memory",
+           "Cuda failure: status=2 in CreateTextureObj at line 2513",
+       }) {
+    const auto guess = guess_of("loading\n" + line + "\n");
+    ASSERT_TRUE(guess.has_value()) << line;
+    EXPECT_TRUE(guess->message.weak) << line;
+    EXPECT_EQ(guess->message.words.count("guessed"), 1u) << line;
+    EXPECT_EQ(guess->begin, 8u) << line;
+  }
+}
+
+TEST(Guess, WordsWithoutAFailure) {
+  for (const std::string line : {
+           "GPU memory: no allocation failed, peak 22.1 GiB",
+           "cudaMalloc: 0 errors, 1204 calls",
+           "INFO gpu allocator: reserved 20.0 GiB of VRAM, 0 failed allocations, 0 errors",
+           "[metrics] cuda_oom_errors=0 cuda_alloc_retries=0 gpu_memory_failures=0",
+           "ninja: error: gpu_alloc.cu.o: nvcc returned exit code 2",
+           "make: *** [Makefile:12: cuda_memory] Error 2",
+           "- Fix CUDA out of memory error when loading large models (#1234)",
+           "If GPU allocation failed with an out of memory error, lower the batch size.",
+           "# error: GPU out of memory",
+           "    throw Error(\"GPU out of memory\");",
+           "  log.error(\"failed to allocate GPU memory\")",
+           "tests/test_gpu.py::test_out_of_memory_error FAILED",
+           "error: the ship ran out of memory lane",
+           "CUDA version 12.4, error reporting on, memory 24 GB",
+           "retry policy: on GPU out of memory errors halve the batch",
+           "You should see an error when the GPU is out of memory",
+           "| error: GPU out of memory | reduce the batch |",
+           "PASSED: error path when the GPU is out of memory",
+           "case kOutOfMemory: return \"error: GPU out of memory\"",
+           "CUDA error 28 is not about memory",
+           "GPU 0: error 2.5 % above the mean, cuda timer",
+       })
+    EXPECT_FALSE(guess_of("loading\n" + line + "\n").has_value()) << line;
+}
+
+// This project's own pages and sources are full of these words.
+TEST(Guess, NothingInDocumentationAndSources) {
+  const std::filesystem::path root = std::filesystem::path(FAULTLINE_FIXTURES) / "../..";
+  std::size_t read = 0;
+  for (const char* folder : {"docs", "src", "python", "README.md", "CHANGELOG.md"}) {
+    std::vector<std::filesystem::path> files;
+    if (std::filesystem::is_regular_file(root / folder)) files.push_back(root / folder);
+    if (std::filesystem::is_directory(root / folder)) {
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
+        const std::string kind = entry.path().extension().string();
+        if (entry.is_regular_file() && (kind == ".md" || kind == ".cpp" || kind == ".h" || kind == ".py"))
+          files.push_back(entry.path());
+      }
+    }
+    for (const std::filesystem::path& path : files) {
+      std::ifstream file(path, std::ios::binary);
+      std::ostringstream text;
+      text << file.rdbuf();
+      const auto guess = guess_of(text.str());
+      EXPECT_FALSE(guess.has_value()) << path << ": " << guess->message.text;
+      ++read;
+    }
+  }
+  EXPECT_GT(read, 300u);
+}
+
+// A known message, and any other error of the text, come before a guess.
+TEST(Guess, IsOnlyMadeWhereNothingIsKnown) {
+  const std::string guessed = "ERROR renderer: could not create texture, out of video memory\n";
+  const auto alone = read_error_text(guessed, "log");
+  ASSERT_TRUE(alone.ok());
+  EXPECT_EQ(alone->properties.at("error.guessed"), "yes");
+  const auto both = read_error_text(guessed + "RuntimeError: CUDA error: out of memory\n", "log");
+  ASSERT_TRUE(both.ok());
+  EXPECT_EQ(both->properties.count("error.guessed"), 0u);
+}
+
+}  // namespace
+}  // namespace faultline

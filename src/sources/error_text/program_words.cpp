@@ -1,0 +1,244 @@
+// What programs that people use print when memory runs out, each in its own words: a row for each of them.
+#include <algorithm>
+#include <array>
+
+#include "sources/error_text/known_messages.h"
+#include "sources/error_text/log_lines.h"
+
+namespace faultline {
+namespace {
+
+using Force = KnownWords::Force;
+constexpr bool kAsError = false, kAnywhere = true;
+constexpr std::string_view kOom = "out-of-memory";
+
+constexpr auto kPrograms = std::to_array<KnownWords>({
+    // llama.cpp, and what is built on it
+    {"model requires more system memory (", "host-too-large", kAnywhere, "ollama",
+     "system memory ({requested}) than is available ({free})"},
+    {"model loading was stopped due to insufficient system resources", "host-too-large", kAnywhere, "LM Studio",
+     "requires approximately {requested} of memory"},
+    {"llama runner process has terminated: signal: killed", "host-killed", kAnywhere, "ollama", "", Force::kWeak},
+    {"unable to allocate cuda", kOom, kAsError, "llama.cpp", "", Force::kWeak, " buffer"},
+    {"unable to allocate rocm", kOom, kAsError, "llama.cpp", "", Force::kWeak, " buffer"},
+    {"unable to allocate vulkan", kOom, kAsError, "llama.cpp", "", Force::kWeak, " buffer"},
+    {"unable to allocate metal", kOom, kAsError, "llama.cpp", "", Force::kWeak, " buffer"},
+    {"unable to allocate cpu buffer", "host-alloc-ggml", kAsError, "llama.cpp", "", Force::kWeak},
+    {"alloc_tensor_range: failed to allocate ", kOom, kAnywhere, "llama.cpp", "buffer of size {requested:n}",
+     Force::kWeak},
+    {"alloc_tensor_range: failed to allocate cpu buffer", "host-alloc-ggml", kAnywhere, "llama.cpp",
+     "buffer of size {requested:n}"},
+    {"ggml_gallocr_reserve_n: failed to allocate ", kOom, kAnywhere, "llama.cpp", "buffer of size {requested:n}",
+     Force::kWeak},
+    {"ggml_gallocr_reserve_n_impl: failed to allocate ", kOom, kAnywhere, "llama.cpp", "buffer of size {requested:n}",
+     Force::kWeak},
+    {"ggml_gallocr_reserve_n: failed to allocate cpu buffer", "host-alloc-ggml", kAnywhere, "llama.cpp",
+     "buffer of size {requested:n}"},
+    {"ggml_aligned_malloc: insufficient memory", "host-alloc-ggml", kAnywhere, "llama.cpp",
+     "attempted to allocate {requested}"},
+    {"ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate", "host-alloc-ggml", kAnywhere, "llama.cpp",
+     "buffer of size {requested:n}", Force::kWeak},
+    {"failed to allocate buffer for kv cache", kOom, kAsError, "llama.cpp", "", Force::kWeak},
+    {"failed to allocate compute buffers", kOom, kAsError, "llama.cpp", "", Force::kWeak},
+    {"hipmalloc failed: out of memory", kOom, kAsError, "llama.cpp", "allocating {requested} on device {device}"},
+    {"warning: failed to mlock ", "harmless-mlock", kAnywhere, "llama.cpp"},
+    // engines that serve models
+    {"cuda failed with error out of memory", kOom, kAsError, "CTranslate2"},
+    {"cuda failed with error an illegal memory access", "illegal-address", kAsError, "CTranslate2"},
+    {"prefill out of memory. try to lower your batch size", "serving-prefill", kAsError, "SGLang"},
+    {"decode out of memory. try to lower your batch size", "serving-prefill", kAsError, "SGLang"},
+    {"not enough memory. please try to increase --mem-fraction-static", "serving-static", kAsError, "SGLang"},
+    {"kv cache pool is full. retract requests", "serving-retract", kAsError, "SGLang", "", Force::kBenign},
+    {"decode out of memory happened", "serving-retract", kAsError, "SGLang", "", Force::kBenign},
+    {"prefill tokens. you need to decrease", "serving-warmup", kAnywhere, "TGI", "to handle {tokens:n}"},
+    {"insufficient vram for model and cache", "model-vram", kAsError, "ExLlama"},
+    {"insufficient vram in split for model and cache", "model-vram", kAsError, "ExLlama"},
+    {"insufficient gpu memory error: the available single gpu memory", "model-vram", kAsError, "MLC LLM",
+     "memory is {free}"},
+    {"[tm][error] cuda runtime error: out of memory", kOom, kAsError, "LMDeploy"},
+    {"[ft][error] cuda runtime error: out of memory", kOom, kAsError, "FasterTransformer"},
+    {"failed to allocate cuda memory with byte size ", kOom, kAnywhere, "Triton Inference Server",
+     "byte size {requested:n} on gpu {device}", Force::kBenign},
+    {"memoryerror: allocation of ", kOom, kAsError, "tinygrad", "allocation of {requested}used: {allocated}",
+     Force::kStrong, " failed on "},
+    {"warp cuda error 2: out of memory", kOom, kAsError, "Warp", "", Force::kWeak},
+    {"warp cuda error 700:", "illegal-address", kAsError, "Warp", "", Force::kWeak},
+    {"bytes on device 'cuda:", kOom, kAnywhere, "Warp",
+     "failed to allocate {requested:n} bytes on device 'cuda:{device}"},
+    // libraries
+    {"there is not enough gpu video memory available", kOom, kAnywhere, "DirectML", "allocate tensor with {requested}"},
+    {"8007000e not enough memory resources are available", kOom, kAnywhere, "DirectML", "", Force::kWeak, "dml"},
+    {"code: 2, reason: out of memory", kOom, kAsError, ""},
+    {"(-217:gpu api call) out of memory", kOom, kAnywhere, "OpenCV"},
+    {"(-4:insufficient memory) failed to allocate ", "host-alloc", kAnywhere, "OpenCV",
+     "failed to allocate {requested}"},
+    {"cudamalloc retry failed: out of memory", kOom, kAsError, "MXNet"},
+    {"memory allocation failed out of memory", kOom, kAsError, "MXNet"},
+    {"out of memory error on gpu ", kOom, kAnywhere, "PaddlePaddle",
+     "cannot allocate {requested} memory on gpu {device}, {used} memory has been allocated and available memory is "
+     "only "
+     "{free}"},
+    {"out of gpu memory trying to allocate ", kOom, kAnywhere, "CUDA.jl",
+     "trying to allocate {requested}% ({used}/{capacity}) memory pool usage: {allocated} ({reserved} reserved"},
+    {"memory isn't enough and alloc failed", kOom, kAnywhere, "MindSpore", "alloc size: {requested:n}", Force::kStrong,
+     "device"},
+    {"bytes of device memory for device [", kOom, kAnywhere, "ND4J", "failed to allocate [{requested:n}] bytes"},
+    {"memory object allocation failure", "opencl-memory", kAsError, ""},
+    {"drivererror(cuda_error_out_of_memory", kOom, kAnywhere, "cudarc"},
+    {"drivererror(cuda_error_illegal_address", "illegal-address", kAnywhere, "cudarc"},
+    {"drivererror(cuda_error_misaligned_address", "misaligned-address", kAnywhere, "cudarc"},
+    {"drivererror(cuda_error_launch_failed", "launch-failure", kAnywhere, "cudarc"},
+    {"arrayfire exception (device out of memory", kOom, kAnywhere, "ArrayFire"},
+    {"cuda failed with error 2 out of memory", kOom, kAsError, "spconv"},
+    {"cuda failed with error 700 an illegal memory access", "illegal-address", kAsError, "spconv"},
+    {"cuda runtime error: out of memory", kOom, kAsError, ""},
+    {"cuda error cuda_error_out_of_memory", kOom, kAsError, ""},
+    {"cuda: out of memory", kOom, kAsError, "", "", Force::kWeak},
+    {"[cuda] out of memory", kOom, kAsError, ""},
+    {"driver api error = 0002", kOom, kAnywhere, ""},
+    {"driver api error = 0700", "illegal-address", kAnywhere, ""},
+    {"cuda allocation failed", kOom, kAsError, "", "", Force::kWeak},
+    {"nvjpeg_status_allocator_failure", kOom, kAsError, "nvJPEG"},
+    // simulation and measurement
+    {"failed to allocate a memory region of ", kOom, kAnywhere, "Kaldi",
+     "memory region of {requested:n}memory info: free:{free}, used:{used}, total:{capacity}"},
+    {"allocation of the device buffer failed", kOom, kAsError, "GROMACS"},
+    {"fatal error: cuda error cuda", kOom, kAnywhere, "NAMD", "", Force::kStrong, ": out of memory"},
+    {"gpubuffer::allocate failed out of memory", kOom, kAnywhere, "AMBER"},
+    {"insufficient memory on accelerator", kOom, kAsError, "LAMMPS"},
+    {"error( cudaerrormemoryallocation): out of memory", kOom, kAnywhere, "Kokkos"},
+    {"you ran out of memory on the gpu(s).", kOom, kAsError, "RELION"},
+    {"insufficient memory to run circuit ", "host-too-large", kAnywhere, "Qiskit Aer",
+     "required memory: {requested}, max memory: {free}"},
+    // pictures, video, rendering
+    {"system is out of gpu memory", kOom, kAsError, "Blender"},
+    {"system is out of gpu and shared host memory", kOom, kAsError, "Blender"},
+    {"out of memory in cumem", kOom, kAsError, "Blender"},
+    {"out of memory in cuarray", kOom, kAsError, "Blender"},
+    {"optix_error_device_out_of_memory", kOom, kAsError, "OptiX"},
+    {"openencodesessionex failed: out of memory", "nvenc-session", kAnywhere, "NVENC"},
+    {"failed: out of memory (10)", kOom, kAnywhere, "NVENC", "", Force::kWeak},
+    {"nv_enc_err_out_of_memory", kOom, kAsError, "NVENC"},
+    {"not enough gpu memory to match ", kOom, kAsError, "COLMAP"},
+    {"not enough allocatable device memory", kOom, kAsError, "hashcat"},
+    {"cumemalloc(): out of memory", kOom, kAsError, "hashcat"},
+    {"out of video memory trying to allocate ", kOom, kAsError, "Unreal Engine"},
+    {"gl_out_of_memory", kOom, kAsError, "OpenGL"},
+    {"cuda error: out of memory: ", kOom, kAsError, "Darknet"},  // and what perror() has to say
+    {"vkallocatememory failed", "vulkan-memory", kAsError, ""},
+    // other makers' devices
+    {"ur_result_error_out_of_device_memory", kOom, kAsError, "Level Zero"},
+    {"ze_result_error_out_of_device_memory", kOom, kAsError, "Level Zero"},
+    {"(ur_result_error_out_of_device_memory", kOom, kAnywhere, "Level Zero"},
+    {"(pi_error_out_of_resources", "level-zero-resources", kAnywhere, "Level Zero"},
+    {"(ur_result_error_out_of_resources", "level-zero-resources", kAnywhere, "Level Zero"},
+    {"el0004: ", kOom, kAnywhere, "Ascend", "", Force::kStrong, "allocate memory"},
+    {"exceeded max size of memory object allocation", "buffer-limit", kAsError, "OpenVINO",
+     "requested {requested}, but max alloc size supported by device is {limit}"},
+    {"which is greater than the maximum allowed buffer size of ", "buffer-limit", kAnywhere, "MLX",
+     "attempting to allocate {requested}buffer size of {limit}"},
+    {"[malloc_or_wait] unable to allocate ", kOom, kAnywhere, "MLX", "unable to allocate {requested}"},
+    {"kiogpucommandbuffercallbackerroroutofmemory", kOom, kAnywhere, "Metal"},
+    {"memory critical error by agent node-", "rocm-critical", kAnywhere, ""},
+    // around a model
+    {"outofmemoryerror in taskalignedassigner, using cpu", kOom, kAnywhere, "Ultralytics", "", Force::kBenign},
+    {"cuda out of memory with batch=", kOom, kAnywhere, "Ultralytics", "", Force::kBenign, "retrying"},
+    {"query ran out of gpu memory, attempting punt to cpu", kOom, kAnywhere, "HeavyDB", "", Force::kBenign},
+    {"could not allocate pinned host memory of size: ", "host-pinned-pool", kAnywhere, "tensorflow",
+     "memory of size: {requested:n}", Force::kBenign},
+    {"some modules are dispatched on the cpu or the disk", "dispatched", kAsError, ""},
+    {"had weights offloaded to the disk. please provide an ", "dispatched-disk", kAnywhere, ""},
+    {"because they were offloaded to the ", "harmless-offload", kAnywhere, ""},
+    {"rayoutofmemoryerror: more than ", "host-ray", kAnywhere, ""},
+    {"your notebook tried to allocate more memory than is available", "host-session", kAsError, ""},
+    // the device and its driver
+    {"might have already set an error? error 2: out of memory", "setup-count-memory", kAnywhere, ""},
+    {"unexpected error from cudagetdevicecount()", "setup-unknown", kAsError, "", "", Force::kWeak},
+    {"gpu has fallen off the bus", "gpu-lost", kAsError, "", "", Force::kWeak},
+    {"gpu is lost. reboot the system to recover", "gpu-lost", kAsError, "", "", Force::kWeak},
+    {"unable to determine the device handle for gpu", "gpu-lost", kAsError, "", "", Force::kWeak},
+    {"watchdog caught collective operation timeout", "nccl-timeout", kAnywhere, "", "", Force::kWeak},
+    {"watchdog got stuck for ", "nccl-timeout", kAnywhere, "", "", Force::kWeak},
+    {"some nccl operations have failed or timed out", "nccl-timeout", kAsError, "", "", Force::kWeak},
+});
+
+struct Printed {
+  ByteInterval bytes;
+  std::size_t length = 0;
+};
+
+// A size with its unit, or, of "{name:n}", a plain number.
+std::optional<Printed> number_of_form(std::string_view words, std::size_t at, bool is_plain) {
+  if (!is_plain) {
+    const auto size = parse_printed_size(words, at, SizeStyle::kTorch);
+    return size ? std::optional(Printed{size->bytes, size->length}) : std::nullopt;
+  }
+  const auto number = number_at(words, at);
+  if (!number) return std::nullopt;
+  return Printed{ByteInterval::exactly(*number),
+                 std::min(words.find_first_not_of("0123456789", at), words.size()) - at};
+}
+
+// Fills in what the form names; false: its first number is not there.
+bool read_form(std::string_view form, std::string_view words, ErrorMessage& message) {
+  constexpr std::size_t kReach = 700;
+  std::size_t at = 0;
+  bool first = true, has_first = form.empty();
+  for (std::size_t open = form.find('{'); open != std::string_view::npos; open = form.find('{')) {
+    const std::string_view label = form.substr(0, open);
+    std::string_view name = form.substr(open + 1, form.find('}') - open - 1);
+    form.remove_prefix(form.find('}') + 1);
+    const bool is_plain = name.ends_with(":n");
+    if (is_plain) name.remove_suffix(2);
+    const std::size_t found = words.find(label, at);
+    const std::size_t begin = found + label.size();
+    const bool near = found != std::string_view::npos && found < at + kReach && begin < words.size();
+    const auto number = near ? number_of_form(words, begin, is_plain || name == "device") : std::nullopt;
+    if (number) {
+      at = begin + number->length;
+      if (name == "device")
+        message.device = static_cast<std::uint16_t>(std::min<std::uint64_t>(number->bytes.min, 4096));
+      else if (name == "tokens")
+        message.words["status"] = std::to_string(number->bytes.min);
+      else
+        message.numbers[std::string(name)] = number->bytes;
+    }
+    has_first |= first && number.has_value();
+    first = false;
+  }
+  return has_first;
+}
+
+// A name in a list of constants: "OPTIX_ERROR_DEVICE_OUT_OF_MEMORY = 7807," or a label of a switch.
+bool is_declared(const KnownWords& known, const ErrorPassage& passage) {
+  if (known.text.find('_') == std::string_view::npos) return false;
+  std::string_view rest = std::string_view(passage.lower).substr(0, passage.first_line_length);
+  rest.remove_prefix(std::min(known.text.size(), rest.size()));
+  while (rest.starts_with(' ')) rest.remove_prefix(1);
+  return rest.starts_with('=') || (passage.before.empty() && (rest.empty() || rest == "," || rest.starts_with(", ")));
+}
+
+}  // namespace
+
+std::span<const KnownWords> program_words() { return kPrograms; }
+
+std::optional<ErrorMessage> read_program_message(const KnownWords& known, const ErrorPassage& passage) {
+  if (!known.anywhere && !stands_as_message(passage) && !has_error_name(passage.before)) return std::nullopt;
+  if (is_declared(known, passage) || std::count(passage.before.begin(), passage.before.end(), '`') % 2 != 0)
+    return std::nullopt;
+  std::string around = lower_case(passage.before);
+  const std::string_view line =
+      std::string_view(passage.lower).substr(0, std::max<std::size_t>(passage.first_line_length, 300));
+  around += (around.empty() || around.ends_with(' ') ? "" : " ") + std::string(line);
+  if (!known.needs.empty() && around.find(known.needs) == std::string::npos) return std::nullopt;
+  ErrorMessage message = said(known.kind, known.program, whole_sentence(passage));
+  const bool has_numbers =
+      read_form(known.form,
+                around.size() > line.size() + 1 ? around + passage.lower.substr(line.size()) : passage.lower, message);
+  if (known.anywhere && !has_numbers) return std::nullopt;
+  message.weak = known.force != Force::kStrong;
+  if (known.force == Force::kBenign) message.words["benign"] = "yes";
+  return message;
+}
+
+}  // namespace faultline
