@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <utility>
 
 #include "facts/growth_finder.h"
 #include "facts/growth_in_place.h"
@@ -73,10 +74,30 @@ void GrowthFinder::find_workspaces(const std::vector<AllocationId>& candidates) 
   });
 }
 
+// Of each event the call whose results are made there; without one it is a call of its own. Empty: nothing marks calls.
+std::vector<std::size_t> GrowthFinder::calls() const {
+  std::uint32_t mark = 0;
+  while (mark < trace_.strings.size() && trace_.strings.at(StringId(mark)) != kCallMark) ++mark;
+  if (mark == trace_.strings.size()) return {};
+  std::vector<std::size_t> calls(trace_.events.size());
+  std::size_t now = 0;
+  bool inside = false;
+  for (std::size_t index = 0; index < calls.size(); ++index) {
+    const Event& event = trace_.events[index];
+    if (event.kind == EventKind::kOpBegin && event.extra == mark) inside = true, ++now;
+    if (event.kind == EventKind::kOpEnd) inside = false;
+    calls[index] = inside ? now : ++now;
+  }
+  return calls;
+}
+
 void GrowthFinder::tally() {
   tallies_.resize(trace_.stacks.size());
+  const std::vector<std::size_t> calls = this->calls();
   for_each_allocation([&](AllocationId id, const Lifetime& life, const Event& birth) {
     Tally& line = tallies_[birth.stack.index()];
+    const std::size_t call = calls.empty() ? std::size_t{life.born} + 1 : calls[life.born];
+    line.calls += call != std::exchange(line.last_call, call);
     ++line.made;
     line.made_bytes += lifetimes_.held_bytes(id);
     line.first = std::min(line.first, life.born);
@@ -86,6 +107,7 @@ void GrowthFinder::tally() {
     line.kept_bytes += lifetimes_.held_bytes(id);
     line.last_kept = std::max(line.last_kept, life.born);
     if (line.oldest.value == 0) line.oldest = id;
+    line.calls_kept += call != std::exchange(line.last_call_kept, call);
     line.let_go_later += life.released < stop_;
     const auto round =
         by_steps_ ? static_cast<std::size_t>(std::lower_bound(marks_.begin(), marks_.end(), life.born) - marks_.begin())
@@ -97,7 +119,7 @@ void GrowthFinder::tally() {
 
 bool GrowthFinder::is_candidate(StackId stack, const Tally& line) const {
   const std::uint64_t least = by_steps_ ? kLeastSteps : kLeastRounds;
-  if (line.kept < least || line.rounds_kept < kLeastStretches || line.first < from_ ||
+  if ((by_steps_ ? line.kept : line.calls_kept) < least || line.rounds_kept < kLeastStretches || line.first < from_ ||
       (stacks_.roles(stack) & kRolesThatStay))
     return false;
   if (stack.value == 0 && !by_steps_) return false;  // no line, no marks: nothing to count rounds by
@@ -231,7 +253,7 @@ std::vector<Growth> GrowthFinder::find(std::uint64_t peak_bytes) {
     growth.rounds = std::max<std::uint64_t>(
         growth.rounds, by_ == RoundsBy::kLooks ? marks_.size() - warm_up_of(line.first) : rounds_of(stack));
     growth.rounds_by = by_;
-    if (!by_steps_ && lines[slot].vary()) growth.rounds_by = RoundsBy::kSizes;
+    if (!by_steps_ && line.calls_kept * 2 > line.kept && lines[slot].vary()) growth.rounds_by = RoundsBy::kSizes;
     growth.round_kind = how_;
     growth.stacks.push_back({stack, line.oldest, line.kept, line.kept_bytes});
     growth.kept_bytes += line.kept_bytes;

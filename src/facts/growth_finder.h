@@ -55,6 +55,7 @@ class GrowthFinder {
     });
   }
   void find_workspaces(const std::vector<AllocationId>& candidates);
+  std::vector<std::size_t> calls() const;
   void tally();
   void count_rounds();
   std::uint64_t rounds_of(StackId stack) const;

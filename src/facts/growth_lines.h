@@ -30,6 +30,9 @@ struct Tally {
   std::uint64_t let_go_later = 0;
   std::uint64_t rounds_kept = 0;  // rounds that left something; without marks as kept
   std::size_t last_round = ~std::size_t{0};
+  // of what it made and kept, results of one call counted once
+  std::uint64_t calls = 0, calls_kept = 0;
+  std::size_t last_call = 0, last_call_kept = 0;
 };
 
 // About the same number in every stretch, or nearly.

@@ -34,7 +34,7 @@ void GrowthFinder::count_rounds() {
       loop.least_inside = std::min(loop.least_inside, tallies_[index].made);
       loop.most_inside = std::max(loop.most_inside, tallies_[index].made);
     } else {
-      loop.least_outside = std::min(loop.least_outside, tallies_[index].made);
+      loop.least_outside = std::min(loop.least_outside, tallies_[index].calls);
     }
   }
   for (std::size_t index = 1; index < tallies_.size(); ++index) {
@@ -165,14 +165,15 @@ RoundsBy GrowthFinder::evidence_for(Growth& growth, std::uint64_t peak_bytes) co
   const bool nothing_else =
       std::none_of(trace_.events.begin() + line.first, trace_.events.begin() + line.last_kept, lets_go);
   if (growth.from_host) return RoundsBy::kUnknown;
-  if (nothing_else) return line.kept >= kManyRounds && line.made == line.kept ? RoundsBy::kMany : RoundsBy::kUnknown;
+  if (nothing_else)
+    return line.calls_kept >= kManyRounds && line.made == line.kept ? RoundsBy::kMany : RoundsBy::kUnknown;
   // what so few modules hand on may be layers that were put together by hand
   const bool of_modules = line.kept < kManyRounds && stacks_.has(growth.stacks.front().stack, kInModuleCall);
   if (growth.kept_bytes * 10 < peak_bytes || of_modules) return RoundsBy::kUnknown;
   const AlikeRounds found =
       alike_rounds(trace_, uses_, lifetimes_, device_, growth.stacks.front().stack, line.first, line.last_kept, end_);
   if (!found.alike) return RoundsBy::kUnknown;
-  growth.rounds = std::min(found.rounds, line.kept);  // a library's workspace may have come at the same line
+  growth.rounds = std::min(found.rounds, line.calls_kept);  // a library's workspace may have come at the same line
   growth.loads = found.load;
   growth.keeps_others = found.keep_others;
   growth.alike = true;

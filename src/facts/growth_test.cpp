@@ -146,6 +146,23 @@ TEST(Growth, RoundsOfWhichTwoLinesKeepSomethingMayBeAPassThatRecordsAGraph) {
   }
 }
 
+// 146 arrays that one call returns are one round, and a call that returns two is one each time.
+TEST(Growth, ResultsOfOneCallAreOneRound) {
+  const auto results = [](int first, int count) {
+    std::string lines = "op-begin \"results of one call\"\n";
+    for (int at = first; at < first + count; ++at)
+      lines += "alloc #r" + std::to_string(at) + " " + std::to_string(1 + at % 5) + "MiB at run.py:5 main\n";
+    return lines + "op-end \"\"\n";
+  };
+  EXPECT_TRUE(growths(traced(results(0, 146))).empty());
+  std::string calls, few;
+  for (int at = 0; at < 100; ++at) calls += results(2 * at, 2);
+  for (int at = 0; at < 20; ++at) few += results(10 * at, 10);
+  ASSERT_EQ(growths(traced(calls)).size(), 1u);
+  EXPECT_EQ(growths(traced(calls))[0].rounds, 100u);
+  for (const Growth& growth : growths(traced(few))) EXPECT_EQ(growth.rounds_by, RoundsBy::kUnknown);
+}
+
 TEST(Growth, CallsThatOnlyHandOnTheirResultMayBeOnePass) {
   const auto found = growths(traced(kModel + each_round(12,
                                                         "alloc #t 4MiB stack=inner\nalloc #y 2MiB stack=inner\nfree "
