@@ -1,6 +1,7 @@
 // run -- CMD…: runs CMD unchanged on the GPU, records it, and explains what was recorded.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 
 #include "base/units.h"
 #include "cli/apart.h"
@@ -17,6 +18,7 @@
 #include "report/assemble.h"
 #include "report/exit_status.h"
 #include "report/json.h"
+#include "report/unseen.h"
 #include "sources/run_folder/run_folder.h"
 
 namespace faultline::cli {
@@ -28,9 +30,20 @@ struct RunOptions : RunArguments {
   OutputOptions output;
 };
 
+// Of a program of which there is no report to say it.
+void tell_signal(const CommandRecord& record) {
+  if (record.signal == 0) return;
+  hint(fmt::format("the program was ended by {}, and nothing was recorded that explains it{}",
+                   signal_words(record.signal),
+                   record.signal == SIGKILL ? "; the kernel ends programs so when the machine's own memory is full, "
+                                              "and says so in its log (dmesg)"
+                                            : ""));
+}
+
 // The findings' own status.
 int tell_report(const std::string& folder, const RunOptions& options, const CommandRecord& record) {
   if (!holds_processes(folder)) {
+    tell_signal(record);
     for (const std::string& sentence : notes_in(folder)) hint(sentence);
     for (const auto& [process, name] : record.unrecorded)
       hint(fmt::format("process {} ({}) of the program used the CUDA driver without the recorder", process, name));
@@ -64,6 +77,7 @@ int tell_report(const std::string& folder, const RunOptions& options, const Comm
 int report_apart(const std::string& folder, const RunOptions& options, const CommandRecord& record, bool records) {
   const ApartEnd end = do_apart([&] {
     if (records || holds_processes(folder)) return tell_report(folder, options, record);
+    tell_signal(record);
     for (const std::string& sentence : notes_in(folder)) hint(sentence);
     return static_cast<int>(kClean);
   });

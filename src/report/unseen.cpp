@@ -15,15 +15,16 @@
 #include "trace/recorded_part.h"
 
 namespace faultline {
-namespace {
-
-constexpr std::size_t kMostText = 160;
-constexpr std::size_t kMostNames = 4;
 
 std::string signal_words(int signal) {
   const char* const name = ::sigabbrev_np(signal);
   return name != nullptr ? fmt::format("signal {} (SIG{})", signal, name) : fmt::format("signal {}", signal);
 }
+
+namespace {
+
+constexpr std::size_t kMostText = 160;
+constexpr std::size_t kMostNames = 4;
 
 // "was ended by signal 11 (SIGSEGV)"; empty: well, or nobody knows.
 std::string how_it_ended(const Ending& ending) {

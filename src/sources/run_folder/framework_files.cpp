@@ -56,7 +56,7 @@ bool is_moment(std::string_view ending) {
   return number_in(ending) != 0;
 }
 
-// One profile is a moment; of three or more, with whatever was alive when memory ran out among them, what is alive over time.
+// One profile is a moment, and of two it is the later one; of three or more, with whatever was alive when memory ran out among them, what is alive over time.
 std::optional<Trace> arrays_of(const std::vector<std::string>& paths, std::map<std::string, std::uint64_t>& lost) {
   constexpr std::size_t kMostLooks = 256, kLeastLooks = 3;
   std::vector<std::pair<std::uint64_t, const std::string*>> in_order;
@@ -67,10 +67,9 @@ std::optional<Trace> arrays_of(const std::vector<std::string>& paths, std::map<s
     if (stem.find(kOfFailure) != std::string::npos) failed = &path;
   }
   std::sort(in_order.begin(), in_order.end());
-  if (in_order.size() < kLeastLooks) {
-    if (failed == nullptr) return std::nullopt;
-    return read(*failed, "profiles of JAX", lost);
-  }
+  if (in_order.empty()) return std::nullopt;
+  if (in_order.size() < kLeastLooks)
+    return read(failed != nullptr ? *failed : *in_order.back().second, "profiles of JAX", lost);
   std::vector<ArrayLook> looks;
   for (const auto& [moment, path] : in_order) {
     if (looks.size() == kMostLooks)
