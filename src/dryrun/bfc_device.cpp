@@ -87,7 +87,7 @@ Event BfcDevice::region_event(EventKind kind, ByteRange region) const {
 }
 
 std::optional<ByteRange> BfcDevice::take(std::uint64_t size_bytes) {
-  const std::uint64_t taken = pool_.reserved_bytes();
+  const std::uint64_t taken = pool_.reserved_bytes() + outside_bytes_;
   if (!overcommit_ && (taken > budget_bytes_ || size_bytes > budget_bytes_ - taken)) return std::nullopt;
   const std::optional<std::uint64_t> address = addresses_.take(size_bytes);
   if (!address) return std::nullopt;
@@ -138,6 +138,37 @@ std::optional<BfcDevice::Placed> BfcDevice::alloc(std::uint64_t size_bytes, Stac
   return Placed{event.allocation, event.address};
 }
 
+std::optional<AllocationId> BfcDevice::take_outside(std::uint64_t size_bytes, StackId stack, TensorId tensor) {
+  Event event = recorder_.stamp(EventKind::kAlloc, stack);
+  event.size_bytes = size_bytes;
+  event.heap = kOutsideHeap;
+  event.extra = recorder_.known(tensor).value;
+  if (!has_outside_heap_)
+    recorder_.keep(recorder_.writer().define_heap(
+        kOutsideHeap, {HeapKind::kDriver, 0, kDriverHeap, 0, 0, "driver, beside the pool"}));
+  has_outside_heap_ = true;
+  // JAX's pool takes its share as it begins, so before anything is compiled.
+  if (!pool_.settings().growth && pool_.reserved_bytes() == 0) {
+    cause_ = event;
+    if (const BfcChunkIndex first = pool_.allocate(1, AllocationId(1), *this); first != kNoChunk) pool_.free(first);
+  }
+  const std::optional<std::uint64_t> address =
+      overcommit_ || size_bytes <= free_bytes() ? addresses_.take(size_bytes) : std::nullopt;
+  if (!address) return refused(event), std::nullopt;
+  if (size_bytes > free_bytes()) {
+    if (!told_) refused(event);
+    told_ = true;
+    budget_bytes_ = pool_.reserved_bytes() + outside_bytes_ + size_bytes;
+  }
+  event.allocation = AllocationId(++last_allocation_);
+  event.address = *address;
+  event.set(kAddressKnown);
+  recorder_.append(event);
+  outside_.emplace(event.allocation.value, ByteRange::of(*address, size_bytes));
+  outside_bytes_ += size_bytes;
+  return event.allocation;
+}
+
 void BfcDevice::refused(const Event& request) {
   Event event = request;
   event.kind = EventKind::kAllocFailed;
@@ -149,6 +180,20 @@ void BfcDevice::refused(const Event& request) {
 }
 
 void BfcDevice::free(AllocationId allocation, StackId stack) {
+  if (const auto outside = outside_.find(allocation.value); outside != outside_.end()) {
+    Event event = recorder_.stamp(EventKind::kFree, stack);
+    event.allocation = allocation;
+    event.address = outside->second.begin;
+    event.size_bytes = outside->second.size();
+    event.heap = kOutsideHeap;
+    event.set_phase(FreePhase::kBoth);
+    event.set(kAddressKnown);
+    recorder_.append(event);
+    addresses_.give_back(outside->second);
+    outside_bytes_ -= outside->second.size();
+    outside_.erase(outside);
+    return;
+  }
   const auto live = live_.find(allocation.value);
   if (live == live_.end()) return;
   Event event = recorder_.stamp(EventKind::kFree, stack);
@@ -163,7 +208,9 @@ void BfcDevice::free(AllocationId allocation, StackId stack) {
   live_.erase(live);
 }
 
-std::uint64_t BfcDevice::free_bytes() const { return budget_bytes_ - std::min(budget_bytes_, pool_.reserved_bytes()); }
+std::uint64_t BfcDevice::free_bytes() const {
+  return budget_bytes_ - std::min(budget_bytes_, pool_.reserved_bytes() + outside_bytes_);
+}
 
 TorchFinalState BfcDevice::state() const {
   std::unordered_map<std::uint64_t, std::pair<AllocationId, StackId>> owners;  // by address

@@ -42,6 +42,8 @@ class BfcDevice final : private BfcDriver {
     std::uint64_t address = 0;
   };
   std::optional<Placed> alloc(std::uint64_t size_bytes, StackId stack, TensorId tensor);
+  // From the driver, beside the pool: what a compiled program brings with it. free() gives it back.
+  std::optional<AllocationId> take_outside(std::uint64_t size_bytes, StackId stack, TensorId tensor);
   void free(AllocationId allocation, StackId stack);
   void set_overcommit(bool on) { overcommit_ = on; }
   void reset_peaks() { peak_requested_bytes_ = pool_.requested_bytes(), peak_in_use_bytes_ = pool_.in_use_bytes(); }
@@ -57,7 +59,7 @@ class BfcDevice final : private BfcDriver {
   TorchFinalState state() const;
 
  private:
-  static constexpr HeapId kDriverHeap{0}, kPoolHeap{1};
+  static constexpr HeapId kDriverHeap{0}, kPoolHeap{1}, kOutsideHeap{2};
 
   std::optional<ByteRange> take(std::uint64_t size_bytes) override;
   void give_back(ByteRange region) override;
@@ -81,7 +83,9 @@ class BfcDevice final : private BfcDriver {
   std::uint32_t last_allocation_ = 0;
   std::uint64_t allocations_ = 0, out_of_memories_ = 0, overcommitted_ = 0;
   std::uint64_t peak_requested_bytes_ = 0, peak_in_use_bytes_ = 0;
-  bool overcommit_ = false, told_ = false;
+  std::unordered_map<std::uint32_t, ByteRange> outside_;
+  std::uint64_t outside_bytes_ = 0;
+  bool overcommit_ = false, told_ = false, has_outside_heap_ = false;
 };
 
 }  // namespace faultline

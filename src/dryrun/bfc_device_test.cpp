@@ -22,11 +22,12 @@ class Pool {
   std::string path() const { return folder_ / "trace"; }
   faultline_dryrun* handle() const { return handle_; }
   const std::string& error() const { return error_; }
-  std::uint32_t take(std::uint64_t size_bytes) {
+  std::uint32_t take(std::uint64_t size_bytes, std::uint32_t heap = FAULTLINE_HEAP_TORCH) {
     std::uint32_t allocation = 0;
-    faultline_alloc(handle_, 0, size_bytes, 0, 0, 0, 0, &allocation, nullptr);
+    faultline_alloc(handle_, 0, size_bytes, 0, heap, 0, 0, &allocation, nullptr);
     return allocation;
   }
+  std::uint32_t take_beside(std::uint64_t size_bytes) { return take(size_bytes, FAULTLINE_HEAP_DRIVER); }
   faultline_stats stats() const {
     faultline_stats stats;
     faultline_get_stats(handle_, 0, &stats);
@@ -98,6 +99,31 @@ TEST(DryRunPool, WhatOnlyPyTorchHasIsPassedOver) {
   EXPECT_EQ(faultline_pin(pool.handle(), kMiB, 0, 0), 0u);
   faultline_empty_cache(pool.handle(), 0, 0);
   EXPECT_NE(pool.take(kMiB), 0u);
+}
+
+// A T4 of 14.74 GiB: JAX takes three quarters at once, the context 200 MiB, and 3.49 GiB are left.
+TEST(DryRunPool, BesideItIsWhatItLeavesOfTheDevice) {
+  Pool whole("jax");
+  const std::uint32_t first = whole.take_beside(3 * kGiB);
+  EXPECT_NE(first, 0u);
+  EXPECT_EQ(whole.stats().reserved_bytes, whole.stats().limit_bytes);
+  EXPECT_EQ(whole.take_beside(kGiB), 0u);
+  EXPECT_EQ(whole.stats().out_of_memories, 1u);
+  faultline_free(whole.handle(), first, 0);
+  EXPECT_NE(whole.take_beside(kGiB), 0u);
+  EXPECT_EQ(whole.stats().allocated_bytes, 0u);
+  Pool growing("jax", "XLA_PYTHON_CLIENT_PREALLOCATE=false");
+  EXPECT_NE(growing.take_beside(10 * kGiB), 0u);
+  EXPECT_EQ(growing.take(8 * kGiB), 0u);
+  EXPECT_NE(growing.take(2 * kGiB), 0u);
+}
+
+TEST(DryRunPool, BesideItTheDeviceGrowsWithOvercommit) {
+  Pool pool("jax");
+  faultline_set_overcommit(pool.handle(), 1);
+  EXPECT_NE(pool.take(kGiB), 0u);
+  for (int at = 0; at < 3; ++at) EXPECT_NE(pool.take_beside(8 * kGiB), 0u);
+  EXPECT_EQ(pool.stats().out_of_memories, 1u);
 }
 
 TEST(DryRunPool, LeavesATraceThatItsModelProves) {

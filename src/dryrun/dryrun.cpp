@@ -284,6 +284,11 @@ int32_t faultline_alloc(faultline_dryrun* handle, uint32_t device, uint64_t size
                         uint32_t stack, uint32_t tensor, uint32_t* allocation, uint64_t* address) {
   DryRunDevice::Placed placed;
   const std::int32_t answer = use_handle(handle, [&](DryRunMachine& machine, Recorder&) -> std::int32_t {
+    if (handle->pool && heap == FAULTLINE_HEAP_DRIVER) {
+      const auto outside = handle->pool->take_outside(size_bytes, StackId(stack), TensorId(tensor));
+      if (outside) placed.allocation = *outside;
+      return outside ? FAULTLINE_SERVED : FAULTLINE_OUT_OF_MEMORY;
+    }
     if (handle->pool) {
       const auto chunk = handle->pool->alloc(size_bytes, StackId(stack), TensorId(tensor));
       if (chunk) placed = {chunk->allocation, chunk->address};

@@ -83,7 +83,7 @@ FAULTLINE_API uint32_t faultline_pool(faultline_dryrun* handle, uint32_t device,
 FAULTLINE_API void faultline_release_pool(faultline_dryrun* handle, uint32_t device, uint64_t pool_major,
                                           uint64_t pool_minor, int64_t empty_stack);
 
-/* A request of size_bytes > 0; FAULTLINE_HEAP_TORCH, or a heap of another device, is the device's default pool. FAULTLINE_SERVED: *allocation and *address are set. FAULTLINE_OUT_OF_MEMORY: both are 0, the failure is in the
+/* A request of size_bytes > 0; of a pool's device FAULTLINE_HEAP_DRIVER is memory beside the pool (*address stays 0). FAULTLINE_HEAP_TORCH, or a heap of another device, is the device's default pool. FAULTLINE_SERVED: *allocation and *address are set. FAULTLINE_OUT_OF_MEMORY: both are 0, the failure is in the
  * trace with the device's free bytes, and PyTorch's own attempts (garbage collection, flush and retry) have happened. Either may be NULL. */
 FAULTLINE_API int32_t faultline_alloc(faultline_dryrun* handle, uint32_t device, uint64_t size_bytes, uint32_t stream,
                                       uint32_t heap, uint32_t stack, uint32_t tensor, uint32_t* allocation,

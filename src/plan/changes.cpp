@@ -34,7 +34,7 @@ void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
   for (const SettingChanges& changes : settings) {
     const std::optional<Needs> under = needs_under(changes, trace, needs);
     if (!under || (best && under->needed_bytes() >= best->needed_bytes)) continue;
-    const PlanChange change{
+    PlanChange change{
         "setting",
         needs.pool ? instruction(trace, device, changes) : "Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes),
         {},
@@ -48,6 +48,7 @@ void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
         {},
         {},
         0};
+    change.pool_share = under->share;
     const std::uint64_t saved = plan.saved_bytes(change);
     if (saved > (change.fits
                      ? 0

@@ -166,6 +166,8 @@ std::size_t deciding_device(const Trace& trace, const std::vector<DeviceUsage>& 
 void add_pool(const Trace& trace, std::uint64_t allocated_bytes, Needs& needs) {
   const auto told = trace.properties.find("dry-run.pool_share");
   if (told != trace.properties.end()) needs.share = share_in(told->second, 1);
+  const auto grows = trace.properties.find("bfc.GPU_0_bfc.growth");
+  needs.preallocates = grows != trace.properties.end() && grows->second == "false";
   needs.allocated_bytes = allocated_bytes;
   const std::uint64_t failures = failures_in(trace);
   needs.caught = failures - (needs.fits || failures == 0 ? 0 : 1);
@@ -181,8 +183,17 @@ void add_pool(const Trace& trace, std::uint64_t allocated_bytes, Needs& needs) {
 }  // namespace
 
 std::uint64_t Needs::needed_bytes() const {
-  return std::max(beside_bytes() + segment_bytes,
-                  static_cast<std::uint64_t>(static_cast<double>(segment_bytes) / share));
+  const auto whole_of = [](std::uint64_t part_bytes, double part) {
+    return static_cast<std::uint64_t>(static_cast<double>(part_bytes) / part);
+  };
+  const std::uint64_t needed = std::max(beside_bytes() + segment_bytes, whole_of(segment_bytes, share));
+  if (!preallocates || outside_bytes == 0 || share >= 1) return needed;
+  return std::max(needed, whole_of(beside_bytes(), 1 - share));
+}
+
+std::uint64_t Needs::room_on(std::uint64_t capacity_bytes) const {
+  return std::min(static_cast<std::uint64_t>(static_cast<double>(capacity_bytes) * share),
+                  capacity_bytes - std::min(capacity_bytes, beside_bytes()));
 }
 
 Needs needs_of(const Trace& trace, bool fits) {
@@ -260,6 +271,7 @@ std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& tra
   Needs needs = as_run;
   for (const auto& [name, value] : changes) {
     if (is_share(name)) needs.share = share_in(value, needs.share);
+    if (name == "XLA_PYTHON_CLIENT_PREALLOCATE") needs.preallocates = value == "true";
   }
   needs.segment_bytes = *least;
   needs.fits = needs.needed_bytes() <= trace.devices[as_run.slot].capacity_bytes;

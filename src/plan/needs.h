@@ -33,15 +33,19 @@ struct Needs {
   // Where TensorFlow's or JAX's pool is the allocator: segment_bytes is the smallest limit with which it serves all, and of a device it may take this share at most.
   std::optional<BfcFramework> pool;
   double share = 1;
+  bool preallocates = false;  // it takes its share at once, so that what comes beside it has the rest of the device
   std::uint64_t allocated_bytes = 0,
                 caught = 0;  // of a pool: at the peak; requests that failed and the program got over
   std::uint64_t beside_bytes() const { return context_bytes + outside_bytes; }
   std::uint64_t needed_bytes() const;
+  // Of a device of that size: what PyTorch's segments, or the pool, may take.
+  std::uint64_t room_on(std::uint64_t capacity_bytes) const;
   std::uint64_t taken_bytes() const { return beside_bytes() + reserved_bytes; }
   // About the round in which a device of that size is full; 0: nothing grows.
   std::uint64_t full_at(std::uint64_t capacity_bytes) const {
-    const std::uint64_t needed = needed_bytes();
-    return grows_bytes == 0 ? 0 : rounds + (capacity_bytes > needed ? (capacity_bytes - needed) / grows_bytes : 0);
+    const std::uint64_t room_bytes = room_on(capacity_bytes);
+    return grows_bytes == 0 ? 0
+                            : rounds + (room_bytes > segment_bytes ? (room_bytes - segment_bytes) / grows_bytes : 0);
   }
 };
 

@@ -152,6 +152,27 @@ TEST(Needs, OfAPoolLeaveOutWhatTheProgramCaughtAndHaveWhatItDiedOf) {
   EXPECT_GE(needs_of(traced(died), false).segment_bytes, 9 * kGiB);
 }
 
+// Constants of compiled programs: where the pool takes its share at once, they have the rest.
+TEST(Needs, OfWhatLiesBesideAPoolAreTheRestOfTheDevice) {
+  const std::string share = "property dry-run.pool_share = 0.75\n",
+                    beside = "heap beside kind=driver below=driver\nalloc #k 2GiB beside at train.py:4 main\n";
+  const Trace trace = traced(in_a_pool("jax", share) + beside);
+  const Needs at_once = needs_of(trace, false);
+  EXPECT_EQ(at_once.outside_bytes, 2 * kGiB);
+  EXPECT_EQ(at_once.needed_bytes(), 4 * (2 * kGiB + 500 * kMiB));
+  const std::optional<Needs> growing = needs_under({{"XLA_PYTHON_CLIENT_PREALLOCATE", "false"}}, trace, at_once);
+  ASSERT_TRUE(growing);
+  EXPECT_EQ(growing->needed_bytes(), 3 * kGiB + 2 * kGiB + 500 * kMiB);
+}
+
+TEST(Needs, GrowUntilThePoolsShareIsFull) {
+  Needs needs = needs_of(traced(in_a_pool("jax", "property dry-run.pool_share = 0.75\n")), true);
+  needs.grows_bytes = kGiB, needs.rounds = 10;
+  EXPECT_EQ(needs.full_at(16 * kGiB), 10u + 12 - 3);
+  needs.share = 0.99;
+  EXPECT_EQ(needs.full_at(16 * kGiB), 10u + 15 - 3);
+}
+
 TEST(Needs, UnderALargerShareAreLess) {
   const Trace trace = traced(in_a_pool("jax", "property dry-run.pool_share = 0.75\n"));
   const Needs as_run = needs_of(trace, true);

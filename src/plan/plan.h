@@ -102,6 +102,7 @@ struct PlanChange {
   std::uint64_t until = 0;
   std::string until_unit = {};  // step, round
   bool grows = false;           // not in the report
+  double pool_share = 1;        // of a setting of a pool, its share with it; not in the report
 };
 
 // A GPU of the catalogue on which it fits: as it is, or with a change.
@@ -325,8 +326,16 @@ struct Plan {
   bool is_known_in_all() const { return !needed_is_least && (stopped.empty() || ends_with_alike_steps()); }
   bool ends_with_alike_steps() const { return alike_from != 0 && !grows && alike_from + 1 < steps; }
   // About the round in which a device of that size is full, as the program is; 0: nothing grows past what was run.
-  std::uint64_t full_at(std::uint64_t capacity, std::uint64_t needed) const {
-    return grows_bytes == 0 ? 0 : grown_rounds + (capacity > needed ? (capacity - needed) / grows_bytes : 0);
+  std::uint64_t full_at(std::uint64_t capacity, std::uint64_t needed, double share) const {
+    return grows_bytes == 0 ? 0 : grown_rounds + room_to_grow(capacity, needed, share) / grows_bytes;
+  }
+  // Of a device of that size, how much more may be allocated: of a pool, until its share is full.
+  std::uint64_t room_to_grow(std::uint64_t capacity, std::uint64_t needed, double share) const {
+    if (framework.empty()) return capacity > needed ? capacity - needed : 0;
+    const auto limit = static_cast<std::uint64_t>(static_cast<double>(capacity) * share);
+    const std::uint64_t beside = context_bytes + peak_outside_bytes,
+                        room = std::min(limit, capacity > beside ? capacity - beside : 0);
+    return room > pool_bytes ? room - pool_bytes : 0;
   }
   // Is there a change, or a batch, with which a run fits?
   bool fits_with_something() const {

@@ -415,7 +415,7 @@ void limit_settings_by_growth(Plan& plan) {
   for (PlanChange& change : plan.changes) {
     if (change.kind != "setting" || !change.fits || plan.grows_bytes == 0) continue;
     change.grows = true;
-    const std::uint64_t full_at = plan.full_at(plan.gpu->capacity_bytes, change.needed_bytes);
+    const std::uint64_t full_at = plan.full_at(plan.gpu->capacity_bytes, change.needed_bytes, change.pool_share);
     if (plan.loop.steps != 0 && full_at >= plan.loop.steps) continue;
     change.fits = false;
     change.until = full_at;
@@ -437,7 +437,7 @@ void add_where(Plan& plan) {
     if (plan.where.size() == kEach) break;
     if (fits_on(gpu, plan.needed_bytes)) {
       const std::uint64_t needed = plan.needed_bytes - std::min(plan.needed_bytes, plan.context_bytes);
-      const std::uint64_t full_at = plan.full_at(gpu.capacity_bytes, needed + gpu.context_bytes);
+      const std::uint64_t full_at = plan.full_at(gpu.capacity_bytes, needed + gpu.context_bytes, plan.pool_share);
       if (full_at != 0 && plan.loop.steps > full_at) continue;  // its loop goes on
       plan.where.push_back({plan_gpu(gpu), {}, plan.loop.steps == 0 ? full_at : 0});
       continue;

@@ -166,6 +166,14 @@ GrowthPerStep growth_per_step(const Facts& facts, std::size_t slot) {
   return {between(lowest[1], lowest[2]), between(lowest[0], lowest[1])};
 }
 
+// With so much more allocated.
+std::uint64_t need_with(const Plan& plan, double more_bytes) {
+  const auto whole = static_cast<std::uint64_t>(static_cast<double>(plan.whole_need()) + more_bytes);
+  if (plan.framework.empty()) return whole;
+  const double pool = static_cast<double>(plan.pool_bytes) + more_bytes;
+  return std::max(whole, static_cast<std::uint64_t>(pool / plan.pool_share));
+}
+
 // A program that was stopped while memory grew with every step: about the last step for which there is room, the context counted.
 void describe_growth(const std::vector<Finding>& findings, const Facts& facts, std::size_t slot, Plan& plan) {
   if (!plan.gpu || plan.stopped.empty()) return;
@@ -197,19 +205,19 @@ void describe_growth(const std::vector<Finding>& findings, const Facts& facts, s
   }
   const double seen = plan.steps != 0 ? static_cast<double>(plan.steps) : rounds_seen;
   plan.until_unit = plan.steps != 0 ? "step" : "round";
-  const double spare = std::max(0.0, static_cast<double>(plan.spare_bytes()) - filling_bytes);
+  const std::uint64_t room_bytes = plan.room_to_grow(plan.gpu->capacity_bytes, plan.whole_need(), plan.pool_share);
+  const double spare = std::max(0.0, static_cast<double>(room_bytes) - filling_bytes);
   plan.until_step = static_cast<std::uint64_t>(seen + spare / bytes_each);
   if (slowest > 0) plan.until_latest = static_cast<std::uint64_t>(seen + spare / slowest);
   if (plan.steps == 0 && plan.loop.begun != 0) {  // as much in each of the rounds that are to come as in those before
     const auto begun = static_cast<double>(plan.loop.begun), all = static_cast<double>(plan.loop.rounds);
     const double to_come = std::max(0.0, all - begun) / begun * seen * bytes_each;
-    if (to_come < spare)
-      plan.needed_at_end_bytes = plan.whole_need() + static_cast<std::uint64_t>(to_come + filling_bytes);
+    if (to_come < spare) plan.needed_at_end_bytes = need_with(plan, to_come + filling_bytes);
     return;
   }
   if (plan.steps == 0 || plan.loop.steps == 0 || plan.loop.steps > plan.until_step) return;
   const double to_come = std::max(0.0, static_cast<double>(plan.loop.steps) - seen) * bytes_each;
-  plan.needed_at_end_bytes = plan.whole_need() + static_cast<std::uint64_t>(to_come + filling_bytes);
+  plan.needed_at_end_bytes = need_with(plan, to_come + filling_bytes);
 }
 
 // What is still to come of what has a limit.

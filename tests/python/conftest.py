@@ -33,6 +33,8 @@ EVERY_NTH = {
     "plan/test_ends_and_values.py": 2,
     "plan/test_extensions_on_the_way.py": 3,
     "plan/test_files.py": 2,
+    "plan/test_jax_constants.py": 5,
+    "plan/test_jax_recomputation.py": 5,
     "plan/test_leaks.py": 6,
     "plan/test_loop_ends.py": 3,
     "plan/test_plan_time.py": 2,

@@ -31,14 +31,15 @@ class Holding:
 
 
 class _Followed(weakref.ref):
-    __slots__ = ("key", "holding", "is_stand_in", "ended")
+    __slots__ = ("key", "holding", "is_stand_in", "is_uniform", "ended")
 
-    def __new__(cls, array, died, key, holding, is_stand_in):
+    def __new__(cls, array, died, key, holding, is_stand_in, is_uniform):
         return super().__new__(cls, array, died)
 
-    def __init__(self, array, died, key, holding, is_stand_in):
+    def __init__(self, array, died, key, holding, is_stand_in, is_uniform):
         super().__init__(array, died)
         self.key, self.holding, self.is_stand_in, self.ended = key, holding, is_stand_in, False
+        self.is_uniform = is_uniform  # the same value everywhere, computed or not
 
 
 class Holdings:
@@ -46,13 +47,13 @@ class Holdings:
         self._session = session
         self._followed: dict[int, _Followed] = {}  # by the array's id
 
-    def follow(self, array, holding: Holding, is_stand_in: bool = False) -> None:
+    def follow(self, array, holding: Holding, is_stand_in: bool = False, is_uniform: bool = False) -> None:
         known = self.of(array)
         if known is not None:
             return
         holding.arrays += 1
         key = id(array)
-        self._followed[key] = _Followed(array, self._died, key, holding, is_stand_in)
+        self._followed[key] = _Followed(array, self._died, key, holding, is_stand_in, is_uniform)
 
     def of(self, array) -> _Followed | None:
         known = self._followed.get(id(array))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
-HEAP_TORCH = 1
+HEAP_DRIVER, HEAP_TORCH = 0, 1
 
 
 class Stats(ctypes.Structure):

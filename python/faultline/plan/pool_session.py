@@ -16,7 +16,7 @@ import time
 from .._file_owner import is_library, is_own
 from ..common.stacks import Stacks, user_line
 from . import dry_run_session, vary
-from .device import OutOfMemory, PoolDevice
+from .device import HEAP_DRIVER, OutOfMemory, PoolDevice
 from .gpu import Gpu
 from .notes import Notes
 from .unplannable import Unplannable
@@ -131,9 +131,23 @@ class PoolSession:
         try:
             return self.device.alloc(size_bytes, stack=stack, tensor=tensor)[0]
         except OutOfMemory:
-            self.allocations_at_failure = self.device.stats().allocations
-            if self._refusals_left > 0:
-                self._grow_after(self._refusals_left - 1)
+            self._note_refusal()
+            raise
+
+    def _note_refusal(self) -> None:
+        self.allocations_at_failure = self.device.stats().allocations
+        if self._refusals_left > 0:
+            self._grow_after(self._refusals_left - 1)
+
+    def take_outside(self, size_bytes: int, stack: int, tensor: int = 0) -> int:
+        """Beside the pool, from the driver; raises OutOfMemory."""
+        if size_bytes == 0 or self.closed or os.getpid() != self.owner:
+            return 0
+        self.open()
+        try:
+            return self.device.alloc(size_bytes, heap=HEAP_DRIVER, stack=stack, tensor=tensor)[0]
+        except OutOfMemory:
+            self._note_refusal()
             raise
 
     def give_back(self, allocation: int) -> None:

@@ -7,6 +7,9 @@ compiled functions.
                device_put, jnp.asarray               ─▶ transfers.py
                jax.devices(), memory_stats(), …      ─▶ devices.py      what the planned GPU would answer
     ../holdings.py    which allocation an array has, and whether its numbers were computed
+    constants.py      arrays that a compiled function closes over
+    recomputation.py  jax.checkpoint for layers, as a trial
+    estimated_temporaries.py   what a compiled function takes where nothing compiles for a GPU
     gpu_compiler.py   how much a compiled function takes beside its results: XLA's own answer for the planned GPU where its CUDA plugin is installed
 """
 

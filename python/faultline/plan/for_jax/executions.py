@@ -9,26 +9,40 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import weakref
 from collections import defaultdict, deque
 
 from ..._file_owner import is_library
 from ...common.holdings import Holding, zeros
 from ..device import OutOfMemory
+from ..estimates import Estimated
 from ..pool_session import uncounted
 from ..unplannable import Unplannable
 from . import jaxpr_cost
+from .constants import SMALLEST_BYTES, Constants, is_same_everywhere
+from .estimated_temporaries import temporary_bytes
 from .gpu_compiler import GpuCompiler, cpu_temporary_bytes
 
 _SMALL = 1 << 22  # elements; more are not computed
+_TOLD_BYTES = 1 << 20
+_CALL = "results of one call"  # kCallMark of facts/growth.h
+_ESTIMATED = "temporaries of compiled functions, without XLA's compiler for the GPU"
 
 
 class Function:
     """A traced function that is executed: what is known of it once."""
 
-    def __init__(self, jaxpr, donated, name: str, keep_unused: bool):
-        self.jaxpr, self.donated, self.name, self.keep_unused = jaxpr, donated, name, keep_unused
-        self.out_avals = list(jaxpr.out_avals)
+    def __init__(self, jaxpr, donated, name: str, keep_unused: bool, constants: Constants):
+        self.donated, self.name, self.keep_unused = donated, name, keep_unused
+        self.in_avals, self.out_avals = list(jaxpr.in_avals), list(jaxpr.out_avals)
+        self.arguments = jaxpr_cost.names_of_arguments(jaxpr)
+        self.effects = getattr(jaxpr, "effects", None)
+        self.constants = constants
+        self.loaded, self.is_loaded = 0, False  # the allocation of its constants
+        self.is_one_kernel = jaxpr_cost.is_one_kernel(jaxpr)
+        self.is_uniform = jaxpr_cost.is_broadcast(jaxpr)
         self.cost = jaxpr_cost.cost_of(jaxpr) + sum(jaxpr_cost.elements_of(a) for a in jaxpr.in_avals)
+        self.cost += constants.elements
         self.may_not_end = jaxpr_cost.has(jaxpr, "while")
         self.temporary_bytes: int | None = None
         self.calls = 0
@@ -41,7 +55,7 @@ class Function:
     def _aliases(self) -> dict[int, int]:
         """Result → the donated argument whose memory it gets: in the order of the results, the first of the same shape and type."""
         free = defaultdict(deque)
-        for at, (aval, given) in enumerate(zip(self.jaxpr.in_avals, self.donated)):
+        for at, (aval, given) in enumerate(zip(self.in_avals, self.donated)):
             if given:
                 free[jaxpr_cost.kind_of_array(aval)].append(at)
         aliases = {}
@@ -55,11 +69,13 @@ class Executions:
     def __init__(self, session):
         self._session = session
         self._functions: dict[tuple, Function] = {}
-        self._compiled: dict[int, tuple] = {}  # executables that the program compiled ahead, with what they are of
+        self._jaxprs: dict[tuple, weakref.ref] = {}
+        self._past: deque[Function] = deque(maxlen=1000)  # functions of the program that are gone
         self._local = threading.local()
         self._compiler: GpuCompiler | None = None
         self._step: tuple[int, Function | None] = (0, None)
         self._returns = 0  # how many things JAX's own function returns, which differs between releases; 0: not seen yet
+        self._constant_bytes: dict[str, int] = defaultdict(int)  # by function and line, of all its compiled programs
         self.cpu_said: set[str] = set()  # why the CPU's compiler was asked
 
     @property
@@ -95,7 +111,7 @@ class Executions:
             except Exception as problem:
                 self._session.trouble(problem, str(params.get("name", "a function")))
                 return run()
-            results = self._execute(known, args, lambda: run()[0], params.get("out_shardings"))
+            results = self._execute(known, jaxpr, args, lambda: run()[0], params.get("out_shardings"))
             if not self._returns:
                 with self._unwatched():
                     jax.jit(lambda: 1)()
@@ -122,15 +138,15 @@ class Executions:
         def compiled(computation, *args, **named):
             executable = compiles(computation, *args, **named)
             if (told := getattr(computation, "_faultline", None)) is not None:
-                self._compiled[id(executable)] = executable, told
+                executable._faultline = told
             return executable
 
         @functools.wraps(call)
         def called(executable, *args):
-            _, told = self._compiled.get(id(executable), (None, None))
+            told = getattr(executable, "_faultline", None)
             if told is None or self.inside or self._session.closed or not self._is_planned(args):
                 return call(executable, *args)
-            return self._execute(self._function(*told), args, lambda: call(executable, *args), None)
+            return self._execute(self._function(*told), told[0], args, lambda: call(executable, *args), None)
 
         pjit._resolve_and_lower = lowered
         pxla.MeshComputation.compile = compiled
@@ -144,9 +160,32 @@ class Executions:
         known = self._functions.get(key)
         if known is None:
             given = self._session.remedies.donated(name, jaxpr, donated)
-            known = self._functions[key] = Function(jaxpr, given, name, keep_unused)
+            constants = Constants(jaxpr, self._is_uniform)
+            known = self._functions[key] = Function(jaxpr, given, name, keep_unused, constants)
             known.is_given_by_us = given != donated
+            self._jaxprs[key] = weakref.ref(jaxpr, functools.partial(self._gone, key))
         return known
+
+    def _is_uniform(self, array) -> bool:
+        """The same value everywhere: no memory of a compiled program's."""
+        known = self._session.arrays.of(array)
+        if known is not None and (known.is_uniform or known.is_stand_in):
+            return known.is_uniform
+        try:
+            return is_same_everywhere(array)
+        except Exception:  # keys, arrays of several devices
+            return False
+
+    def _gone(self, key: tuple, _) -> None:
+        """Nothing can call the function any more: its compiled program goes."""
+        self._jaxprs.pop(key, None)
+        known = self._functions.pop(key, None)
+        if known is None:
+            return
+        self._session.give_back(known.loaded)
+        known.constants.let_go()
+        if known.is_of_program:
+            self._past.append(known)
 
     def size_of(self, aval) -> int:
         """In bytes, as the GPU has it."""
@@ -162,23 +201,21 @@ class Executions:
             return (elements + 1) // 2
         return elements * np.dtype(aval.dtype).itemsize
 
-    def _temporary_bytes(self, known: Function) -> int:
+    def _temporary_bytes(self, known: Function, jaxpr) -> int:
         if known.temporary_bytes is None:
-            known.temporary_bytes = 0 if jaxpr_cost.is_one_kernel(known.jaxpr) else self._ask_compiler(known)
+            known.temporary_bytes = 0 if known.is_one_kernel else self._ask_compiler(known, jaxpr)
         return known.temporary_bytes
 
-    def _ask_compiler(self, known: Function) -> int:
-        return uncounted(self._session)(self._compile)(known)
+    def _ask_compiler(self, known: Function, jaxpr) -> int:
+        return uncounted(self._session)(self._compile)(known, jaxpr)
 
-    def _compile(self, known: Function) -> int:
+    def _compile(self, known: Function, jaxpr) -> int:
         import jax
-        from jax._src import core
 
-        avals = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in known.jaxpr.in_avals]
+        function, constants = known.constants.function(jaxpr)
+        avals = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in known.in_avals]
+        avals += [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in constants]
         donated = tuple(at for at, given in enumerate(known.donated) if given)
-
-        def function(*arrays):
-            return core.jaxpr_as_fun(known.jaxpr)(*arrays)
 
         with self._unwatched():
             if self._compiler is None:
@@ -191,7 +228,8 @@ class Executions:
                 or f"{known.name} could not be compiled for the GPU here ({self._compiler.problem})"
             )
             try:
-                return cpu_temporary_bytes(function, avals, donated, known.keep_unused)
+                by_cpu = cpu_temporary_bytes(function, avals, donated, known.keep_unused)
+                return Estimated(*temporary_bytes(jaxpr, by_cpu, self._workspace_bytes()), _ESTIMATED)
             except Exception as problem:
                 self._session.notes.add(
                     "kernel",
@@ -199,6 +237,10 @@ class Executions:
                     verdict=f"without the temporaries of {known.name}",
                 )
                 return 0
+
+    def _workspace_bytes(self) -> int:
+        """What XLA lets cuBLAS have."""
+        return (32 if self._session.gpu.major >= 9 else 4) << 20
 
     # --- an execution
 
@@ -213,7 +255,7 @@ class Executions:
                 return devices.is_planned(arg.devices())
         return devices.is_planned((pxla.get_default_device(),))
 
-    def _execute(self, known: Function, args, run, out_shardings):
+    def _execute(self, known: Function, jaxpr, args, run, out_shardings):
         from jax._src import array
 
         session, arrays = self._session, self._session.arrays
@@ -225,7 +267,8 @@ class Executions:
         session.remedies.executed(known, bases)
         from_stand_ins = any(isinstance(b, array.ArrayImpl) and arrays.is_stand_in(b) for b in bases)
         is_real = session.all_real or (known.cost <= _SMALL and not (known.may_not_end and from_stand_ins))
-        passing, holdings = self._take(known, bases, stack, is_real)
+        self._load(known, stack)
+        passing, holdings = self._take(known, jaxpr, bases, stack, is_real)
         try:
             if is_real:
                 with self._unwatched():
@@ -245,13 +288,33 @@ class Executions:
             if holding is None or not isinstance(base, array.ArrayImpl):
                 continue
             if arrays.of(base) is None:
-                arrays.follow(base, holding, not is_real or from_stand_ins)
+                arrays.follow(base, holding, not is_real or from_stand_ins, known.is_uniform)
             elif holding.arrays == 0:  # it is one of the arguments
                 session.give_back(holding.allocation)
         self._give_away(known, bases, is_real)
         return results
 
-    def _take(self, known: Function, bases, stack: int, is_real: bool):
+    def _load(self, known: Function, stack: int) -> None:
+        """With the first call the compiled program comes to the GPU, and its constants with it."""
+        constants, session = known.constants, self._session
+        size = constants.bytes
+        if known.is_loaded or size < SMALLEST_BYTES:
+            return
+        known.is_loaded = True
+        line = session.line_name()
+        are_given = session.remedies.gives_constants(known)
+        if are_given:  # what lies on the GPU already lies there once; what is the host's is put there
+            size = constants.host_bytes
+        tensor = session.device.tensor((size,), "byte", "", f"constants of {known.name} ({line})")
+        try:
+            known.loaded = (session.take if are_given else session.take_outside)(size, stack, tensor)
+        except OutOfMemory:
+            known.is_loaded = False
+            when = "" if are_given else "while the constants of a compiled program were loaded"
+            raise session.out_of_memory(size, when) from None
+        self._constant_bytes[f"{known.name} ({line})"] += 0 if are_given else size
+
+    def _take(self, known: Function, jaxpr, bases, stack: int, is_real: bool):
         """Memory for what passes with the execution, and for each result."""
         from jax._src import array
 
@@ -268,24 +331,37 @@ class Executions:
                     session.give_back(allocation)
                 raise session.out_of_memory(size) from None
 
-        for base, aval in zip(bases, known.jaxpr.in_avals):
+        for base, aval in zip(bases, known.in_avals):
             if not isinstance(base, array.ArrayImpl):
                 passing.append(take(self.size_of(aval), self._tensor(aval, "device_put", line)))
-        for at, aval in enumerate(known.out_avals):
-            donor = known.alias_of.get(at)
-            followed = session.arrays.of(bases[donor]) if donor is not None else None
-            if followed is not None and not followed.ended:
-                holdings.append(followed.holding)
-            else:
-                size = self.size_of(aval)
-                holdings.append(Holding(take(size, self._tensor(aval, known.name, line))))
+        with self._results_of_one_call(len(known.out_avals), stack):
+            for at, aval in enumerate(known.out_avals):
+                donor = known.alias_of.get(at)
+                followed = session.arrays.of(bases[donor]) if donor is not None else None
+                if followed is not None and not followed.ended:
+                    holdings.append(followed.holding)
+                else:
+                    size = self.size_of(aval)
+                    holdings.append(Holding(take(size, self._tensor(aval, known.name, line))))
         if len(known.out_avals) > 1:
             passing.append(take(8 * len(known.out_avals), 0))
         if not is_real or known.cost > _SMALL:
-            if size := self._temporary_bytes(known):
+            if size := self._temporary_bytes(known, jaxpr):
                 name = f"temporaries of {known.name} ({line})"
                 passing.append(take(size, session.device.tensor((size,), "byte", "", name)))
         return passing, holdings
+
+    @contextlib.contextmanager
+    def _results_of_one_call(self, count: int, stack: int):
+        """They are no rounds of a loop, however many."""
+        if count < 2:
+            yield
+            return
+        self._session.device.op_begin(_CALL, stack)
+        try:
+            yield
+        finally:
+            self._session.device.op_end("", False, stack)
 
     def _tensor(self, aval, operation: str, line: str) -> int:
         shape = tuple(d for d in getattr(aval, "shape", ()) if isinstance(d, int))
@@ -341,7 +417,7 @@ class Executions:
                 base.delete()
 
     def _note_effects(self, known: Function) -> None:
-        if getattr(known.jaxpr, "effects", None) and known.calls == 1:
+        if known.effects and known.calls == 1:
             self._session.notes.add(
                 "skipped",
                 f"{known.name} is not computed, so what it prints or calls back while it runs does not happen",
@@ -359,16 +435,23 @@ class Executions:
         self._session.step(known.name)
 
     def offers(self) -> list[dict]:
-        return self._session.remedies.offers(list(self._functions.values()))
+        return self._session.remedies.offers([*self._past, *self._functions.values()])
 
     def tell_at_end(self) -> None:
         notes = self._session.notes
+        for name, size in self._constant_bytes.items():
+            if size >= _TOLD_BYTES:
+                notes.add(
+                    "kernel",
+                    f"{name} closes over arrays: its compiled programs keep {size / (1 << 30):,.2f} GiB of them as constants, beside the pool; given as arguments they would be there once",
+                    "",
+                )
         for why in sorted(self.cpu_said):
             notes.add(
                 "kernel",
-                f"what compiled functions take beside their results is what XLA's compiler for the CPU says, for {why}; on the GPU it fuses otherwise, so this can be far off, most often too much (with jax[cuda13] installed here, for which no GPU is needed, XLA's compiler for the GPU is asked)",
+                f"what compiled functions take beside their results is estimated, from XLA's compiler for the CPU and from their own equations, for {why} (with jax[cuda13] installed here, for which no GPU is needed, XLA's compiler for the GPU is asked)",
                 "",
-                verdict="with temporaries as XLA's compiler for the CPU counts them",
+                verdict="with temporaries estimated without XLA's compiler for the GPU",
             )
         if self._compiler is not None and not self._compiler.why_not:
             notes.add(

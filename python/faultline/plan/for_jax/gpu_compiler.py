@@ -59,6 +59,7 @@ _BANDWIDTHS = (
     ("T4", 320),
 )
 OPTIONS = {"xla_gpu_autotune_level": 0}
+_WITH_BARRIERS = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 
 
 def plugin() -> str:
@@ -168,9 +169,12 @@ def _in_words(problem: Exception) -> str:
 
 
 def cpu_temporary_bytes(function, avals, donated: tuple, keep_unused: bool) -> int:
+    """With the barriers of jax.checkpoint left in, which the compiler for the CPU takes out before it looks for common parts."""
     import jax
 
-    analysis = (
-        jax.jit(function, donate_argnums=donated, keep_unused=keep_unused).lower(*avals).compile().memory_analysis()
-    )
+    lowered = jax.jit(function, donate_argnums=donated, keep_unused=keep_unused).lower(*avals)
+    try:
+        analysis = lowered.compile(compiler_options=_WITH_BARRIERS).memory_analysis()
+    except Exception:  # a release whose compiler has another word for it, or cannot make code of them
+        analysis = lowered.compile().memory_analysis()
     return int(analysis.temp_size_in_bytes) if analysis is not None else 0

@@ -6,11 +6,11 @@ What is offered is what was seen: an argument of a function that is called again
 from __future__ import annotations
 
 import functools
-import re
 import sys
 
 from ..._file_owner import is_library, is_own
-from .jaxpr_cost import kind_of_array
+from .jaxpr_cost import kind_of_array, names_of_arguments
+from .recomputation import Recomputation, name_of
 
 _LEAST_BYTES = 1 << 20  # less is not worth a line
 _LEAST_ELEMENTS = 16  # of a vmap
@@ -27,7 +27,11 @@ class JaxRemedies:
         self._vmaps: dict[str, tuple[str, int]] = {}  # by the program's line: the function, how many elements
         self._scans: dict[str, str] = {}  # by the program's line: the body's name
         self._has_gradients = False
+        self._layers = Recomputation(str(self._wanted.get("recompute") or ""))
         self.applied: dict[str, str] = {}
+
+    def all_applied(self) -> dict[str, str]:
+        return {**self.applied, **({"recompute": self._layers.applied} if self._layers.applied else {})}
 
     # --- donation
 
@@ -36,7 +40,7 @@ class JaxRemedies:
         function, _, names = str(self._wanted.get("donate") or "").partition(":")
         if function != name or not names:
             return donated
-        roots = _roots(jaxpr)
+        roots = names_of_arguments(jaxpr)
         if len(roots) != len(donated):
             return donated
         self.applied["donate"] = f"{names} of {name}"
@@ -69,7 +73,7 @@ class JaxRemedies:
     def _donations(self, functions):
         sizes = self._session.executions.size_of
         for known in functions:
-            roots = _roots(known.jaxpr)
+            roots = known.arguments
             if known.calls < 2 or not known.is_of_program or any(known.donated) or len(roots) != len(known.donated):
                 continue
             left = [(kind_of_array(aval), sizes(aval)) for aval in known.out_avals]
@@ -80,7 +84,7 @@ class JaxRemedies:
                     continue
                 matched = 0
                 for at in places:
-                    result = next((one for one in left if one[0] == kind_of_array(known.jaxpr.in_avals[at])), None)
+                    result = next((one for one in left if one[0] == kind_of_array(known.in_avals[at])), None)
                     if result is not None:
                         left.remove(result)
                         matched += result[1]
@@ -89,6 +93,23 @@ class JaxRemedies:
                     gained += matched
             if gained >= _LEAST_BYTES:
                 yield known, names
+
+    # --- constants
+
+    def _closed_over(self, functions):
+        taken: dict[str, int] = {}
+        for known in functions:
+            if known.is_of_program and known.calls:
+                taken[known.name] = taken.get(known.name, 0) + known.constants.bytes
+        return [(name, size) for name, size in taken.items() if size >= _LEAST_BYTES and name.isidentifier()]
+
+    def gives_constants(self, known) -> bool:
+        """As arguments they are the arrays that are there already, and no copy is in the compiled program."""
+        wanted = self._wanted.get("arguments")
+        if not wanted or wanted != known.name:
+            return False
+        self.applied["arguments"] = known.name
+        return True
 
     # --- vmap
 
@@ -138,6 +159,8 @@ class JaxRemedies:
             @functools.wraps(before)
             def gradient(*arguments, **named):
                 self._has_gradients |= bool(_line_of_program())
+                if arguments and callable(arguments[0]):
+                    arguments = (self._layers.watched(arguments[0]), *arguments[1:])
                 return before(*arguments, **named)
 
             return gradient
@@ -161,6 +184,17 @@ class JaxRemedies:
                     0.6,
                 )
             )
+        for name, _ in self._closed_over(functions):
+            found.append(
+                _offer(
+                    "arguments",
+                    name,
+                    f"giving {name} its arrays as arguments",
+                    f"Give {name} the arrays that it closes over as arguments: as constants each of its compiled programs has a copy of its own, beside the pool",
+                    1,
+                    0.6,
+                )
+            )
         for line, (name, count) in self._vmaps.items():
             for part in _GROUPS:
                 if count >= _LEAST_ELEMENTS and count // part > 1:
@@ -174,6 +208,18 @@ class JaxRemedies:
                             1 / part,
                         )
                     )
+        for code, calls in self._layers.found():
+            found.append(
+                _offer(
+                    "recompute",
+                    name_of(code),
+                    f"computing {code.co_name} again",
+                    f"Compute {code.co_name}, of which a gradient keeps what {calls} calls computed, again instead: jax.checkpoint ({name_of(code).partition('@')[2]})",
+                    2,
+                    0.4,
+                    self._layers.edits(code),
+                )
+            )
         if self._scans:
             line, name = next(iter(self._scans.items()))
             found.append(
@@ -189,7 +235,7 @@ class JaxRemedies:
         return found
 
 
-def _offer(name: str, value: str, label: str, what: str, cost: int, running: float) -> dict:
+def _offer(name: str, value: str, label: str, what: str, cost: int, running: float, edits: list | None = None) -> dict:
     return {
         "name": name,
         "value": value,
@@ -198,17 +244,11 @@ def _offer(name: str, value: str, label: str, what: str, cost: int, running: flo
         "cost": cost,
         "keeps": {"running": running},
         "dose": 1.0,
-        "edits": [],
+        "edits": edits or [],
         "excludes": [],
         "wants": "",
         "compute": 0,
     }
-
-
-def _roots(jaxpr) -> list[str]:
-    """For each argument the name of the Python argument that it is a part of: params of params['w'][0]."""
-    names = getattr(getattr(jaxpr, "debug_info", None), "arg_names", None) or ()
-    return [(re.match(r"\w+", str(name or "")) or [""])[0] for name in names]
 
 
 def _line_of_program() -> str:

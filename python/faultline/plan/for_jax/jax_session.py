@@ -90,20 +90,26 @@ class JaxSession(PoolSession):
     def is_out_of_memory(self, problem: BaseException) -> bool:
         return isinstance(problem, RuntimeError) and str(problem).startswith("RESOURCE_EXHAUSTED")
 
-    def out_of_memory(self, size_bytes: int):
+    def out_of_memory(self, size_bytes: int, when: str = ""):
         """What JAX raises."""
         import jax
 
         kind = getattr(jax.errors, "JaxRuntimeError", RuntimeError)
         return kind(
-            f"RESOURCE_EXHAUSTED: Out of memory while trying to allocate {in_words(size_bytes)} with allocator GPU_0_bfc on device 0. (A dry run by Faultline: no GPU was used.)"
+            "RESOURCE_EXHAUSTED: "
+            + (
+                f"Failed to load in-memory CUBIN: CUDA_ERROR_OUT_OF_MEMORY: out of memory, {when} ({in_words(size_bytes)}, beside the pool)."
+                if when
+                else f"Out of memory while trying to allocate {in_words(size_bytes)} with allocator GPU_0_bfc on device 0."
+            )
+            + " (A dry run by Faultline: no GPU was used.)"
         )
 
     def asked_free(self) -> None:
         self.asked_free_line = self.asked_free_line or user_line()
 
     def applied(self) -> dict[str, str]:
-        return self.remedies.applied
+        return self.remedies.all_applied()
 
     def offers(self) -> list[dict]:
         return self.executions.offers()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 
 # XLA makes one kernel of any number of these, and keeps nothing beside the results.
-_FUSES = set(
+FUSES = set(
     "add sub mul div rem neg sign abs max min exp exp2 log log1p expm1 tanh sin cos logistic sqrt rsqrt cbrt square pow integer_pow erf erf_inv floor ceil round clamp nextafter "
     "convert_element_type bitcast_convert_type broadcast_in_dim reshape squeeze expand_dims iota slice dynamic_slice transpose rev select_n pad concatenate copy copy_p "
     "eq ne lt le gt ge and or xor not shift_left shift_right_logical shift_right_arithmetic is_finite stop_gradient real imag complex conj population_count clz "
@@ -27,6 +28,11 @@ def _inner(params: dict):
         for each in value if isinstance(value, (tuple, list)) else (value,):
             if each is not None and hasattr(bare(each), "eqns"):
                 yield name, each
+
+
+def inner_of(params: dict):
+    """The jaxprs of an equation."""
+    return (each for _, each in _inner(params))
 
 
 def elements_of(aval) -> int:
@@ -84,6 +90,18 @@ def is_one_kernel(jaxpr) -> bool:
     names = []
     for name in _equations(jaxpr):
         names.append(name)
-        if name not in _FUSES or len(names) > _MOST_FUSED:
+        if name not in FUSES or len(names) > _MOST_FUSED:
             return False
     return True
+
+
+def is_broadcast(jaxpr) -> bool:
+    """jnp.ones and its like: one number, everywhere."""
+    names = list(_equations(jaxpr))
+    return names == ["broadcast_in_dim"] and all(not getattr(v.aval, "shape", ()) for v in bare(jaxpr).invars)
+
+
+def names_of_arguments(jaxpr) -> list[str]:
+    """For each argument the name of the Python argument that it is a part of: params of params['w'][0]."""
+    names = getattr(getattr(jaxpr, "debug_info", None), "arg_names", None) or ()
+    return [(re.match(r"\w+", str(name or "")) or [""])[0] for name in names]

@@ -1,0 +1,29 @@
+"""Sizes that are estimates: a number of bytes that is likely, and the two it lies between.
+
+An Estimated is an int, the likely size, and may stand wherever a size does; Memory.take and PoolSession.take tell the trace of its ends. The plan then replays the same
+requests with each at its least and each at its most, and what the program needs is an interval (src/plan/needs.h).
+"""
+
+from __future__ import annotations
+
+
+class Estimated(int):
+    """likely bytes, between least and most; what: what is estimated, as a reader would call it ("cuDNN's workspaces")."""
+
+    least: int
+    most: int
+    what: str
+
+    def __new__(cls, likely: int, least: int, most: int, what: str):
+        size = super().__new__(cls, likely)
+        size.least, size.most, size.what = min(int(least), int(likely)), max(int(most), int(likely)), what
+        return size
+
+    @property
+    def is_open(self) -> bool:
+        return self.least != self.most
+
+
+def may_be_taken(size_bytes: int) -> bool:
+    """Nothing is likely taken, but may be."""
+    return size_bytes == 0 and isinstance(size_bytes, Estimated) and size_bytes.most > 0
