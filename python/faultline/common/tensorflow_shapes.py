@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 _MOST_VALUES = 64  # of a small argument whose numbers may be a shape
@@ -16,6 +17,12 @@ IN_PLACE = frozenset(
     "AddV2 Add Sub Mul RealDiv Div Maximum Minimum Neg Exp Log Log1p Sqrt Rsqrt Square Abs Tanh Sigmoid Relu Relu6 Elu Selu LeakyRelu Gelu Softplus Erf Sign Pow BiasAdd AddN "
     "ReluGrad TanhGrad SigmoidGrad Relu6Grad EluGrad SoftplusGrad LeakyReluGrad RsqrtGrad SqrtGrad SquaredDifference Select SelectV2 ClipByValue DivNoNan Softmax LogSoftmax".split()
 )
+# Each number of the result is made of those in its place.
+EACH_BY_ITSELF = IN_PLACE | frozenset(
+    "Cast Less LessEqual Greater GreaterEqual Equal NotEqual LogicalAnd LogicalOr LogicalNot Sin Cos FloorDiv FloorMod ZerosLike OnesLike".split()
+) - {"Softmax", "LogSoftmax"}
+# The first argument is the result's shape.
+MADE_TO_SIZE = frozenset("RandomStandardNormal RandomUniform TruncatedNormal Fill".split())
 # The results are numbers of shapes, which are known where the tensors' own numbers are not.
 OF_SHAPES = frozenset("Shape ShapeN Size Rank".split())
 _ON_HOST = frozenset("int32 string resource variant".split())
@@ -38,6 +45,19 @@ def is_plain(dtype) -> bool:
 
 def bytes_of(shape, dtype) -> int:
     return math.prod(shape) * dtype.size if dtype.size else 0
+
+
+def most_elements(name: str, inputs) -> int | None:
+    """No result of it has more, by its arguments alone; None: that takes TensorFlow's inference."""
+    if name in EACH_BY_ITSELF:
+        most = 1
+        for sides in itertools.zip_longest(*(reversed(dims(t)) for t in inputs), fillvalue=1):
+            most *= max(sides)
+        return most
+    if name in MADE_TO_SIZE:
+        shape = inputs[0]
+        return math.prod(shape.numpy().tolist()) if shape.dtype.is_integer and shape.shape.rank == 1 else None
+    return None
 
 
 def results_of(name: str, inputs, attributes, count: int):

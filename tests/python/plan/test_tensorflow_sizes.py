@@ -87,6 +87,7 @@ def test_loops_are_walked_round_by_round(plan, case):
 NUMBERS = {
     "a mask": ("g = tf.function(lambda x: tf.reduce_sum(tf.boolean_mask(x, x[:, 0] > 0)))\ng(tf.random.normal([1 << 20, 64]))\n", 2 * 256, True),
     "unique": ("g = tf.function(lambda x: tf.reduce_sum(tf.unique(x)[0] * 2.0))\ng(tf.random.normal([64 << 20]))\n", 2 * 256, True),
+    "few that were put into many": ("g = tf.function(lambda i: tf.reduce_sum(tf.zeros([tf.shape(tf.where(tf.scatter_nd(i[:, None], tf.ones(tf.shape(i), tf.bool), [1 << 22])))[0], 1024]) + 1.0))\ng(tf.zeros([1 << 16], tf.int32))\n", 256, True),
     "a size by its shape": ("g = tf.function(lambda x: tf.reduce_sum(tf.tile(x, [tf.shape(x)[0], 1])), input_signature=[tf.TensorSpec([None, 1 << 20])])\ng(tf.zeros([8, 1 << 20]))\n", 256, False),
 }  # fmt: skip
 
@@ -96,7 +97,7 @@ def test_sizes_that_numbers_decide_are_taken_as_large_as_they_can_be(plan, case)
     program, least, is_most = NUMBERS[case]
     ran = plan(program, gpu=H200)
     assert ran.status == 0 and ran.summary["unplanned"] is None, ran.err
-    assert ran.summary["peak_allocated"] / MIB >= least
+    assert least <= ran.summary["peak_allocated"] / MIB <= 3 * least
     assert any(note.get("most") for note in ran.notes()) == is_most
 
 

@@ -14,6 +14,7 @@ from ...common import tensorflow_shapes as shapes
 
 
 _FEW = 64  # numbers that may be a shape
+_DEEPEST = 20  # operations that are looked through
 _told: dict = {}  # by operation, arguments' shapes and numbers: what TensorFlow's inference says
 _NO_NUMBERS = frozenset("Placeholder PlaceholderV2 Arg ReadVariableOp VarHandleOp VariableV2 IteratorGetNext".split())
 _SAME_NUMBERS = frozenset("Identity StopGradient PreventGradient EnsureShape Snapshot".split())
@@ -254,6 +255,20 @@ class Facts:
                     self.shapes[out.id] = shape
                     self.most.add(step.name)
 
+    def most_true(self, tensor, depth: int = 0) -> int:
+        """No more of its elements can be other than zero: where few were put into many, few are."""
+        everything = math.prod(self.shape(tensor) or (0,))
+        step, _ = self._prepared.made_by.get(id(tensor)) or (None, 0)
+        if step is None or depth > _DEEPEST or any(self.shape(one) is None for one in step.inputs):
+            return everything
+        if step.kind in ("Identity", "Cast", "Reshape", "Squeeze", "ExpandDims", "LogicalAnd"):
+            return min(everything, self.most_true(step.inputs[0], depth + 1))
+        if step.kind in ("LogicalOr", "AddV2", "Maximum"):
+            return min(everything, sum(self.most_true(one, depth + 1) for one in step.inputs))
+        if step.kind == "ScatterNd":
+            return min(everything, math.prod(self.shape(step.inputs[1])))
+        return everything
+
     def _ask(self, step: Step, given: list, with_numbers: bool):
         """TensorFlow's inference; None: it does not say."""
         from tensorflow.python.framework import op_def_registry
@@ -296,7 +311,7 @@ def _node(step: Step):
 
 def _where(facts: Facts, step: Step):
     shape = facts.shape(step.inputs[0])
-    return [None if shape is None else (math.prod(shape), len(shape))]
+    return [None if shape is None else (facts.most_true(step.inputs[0]), len(shape))]
 
 
 def _unique(facts: Facts, step: Step):
