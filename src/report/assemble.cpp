@@ -1,6 +1,7 @@
 #include "report/assemble.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "facts/outside.h"
@@ -183,6 +184,16 @@ void add_part(Report part, const std::string& name, Report& whole) {
   }
 }
 
+// One failure is in two parts where a process left both its tensors and the words of its exception: the part that knows more than words tells it.
+void drop_what_words_repeat(std::vector<Finding>& of_words, const std::vector<Finding>& findings) {
+  std::erase_if(of_words, [&](const Finding& finding) {
+    return std::any_of(findings.begin(), findings.end(), [&](const Finding& other) {
+      return finding.location.line != 0 && other.rule == finding.rule && other.location.line == finding.location.line &&
+             other.location.file == finding.location.file;
+    });
+  });
+}
+
 }  // namespace
 
 Report make_report(const Trace& trace, const Judgement& judgement) {
@@ -210,11 +221,20 @@ Report make_report(const Input& input, const VisitPart& visit) {
   whole.lost = input.lost;
   whole.notes = input.notes;
   whole.left_out = input.left_out;
+  std::vector<Finding> of_words;  // of parts that are words alone
   for (const InputPart& part : input.parts) {
     const Judgement judgement = judge(part.trace, part.statements);
+    const std::size_t before = whole.findings.size();
     add_part(make_report(part.trace, judgement), input.parts.size() > 1 ? part.name : std::string(), whole);
+    if (judgement.statements.message_only) {
+      const auto begin = whole.findings.begin() + static_cast<std::ptrdiff_t>(before);
+      std::move(begin, whole.findings.end(), std::back_inserter(of_words));
+      whole.findings.erase(begin, whole.findings.end());
+    }
     if (visit) visit(part, judgement);
   }
+  drop_what_words_repeat(of_words, whole.findings);
+  std::move(of_words.begin(), of_words.end(), std::back_inserter(whole.findings));
   std::stable_sort(whole.findings.begin(), whole.findings.end(), comes_before);
   const bool is_explained = std::any_of(whole.findings.begin(), whole.findings.end(),
                                         [](const Finding& finding) { return finding.severity == Severity::kError; });

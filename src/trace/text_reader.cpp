@@ -256,6 +256,8 @@ class TextReader {
     for (const Event& event : trace_.events) {
       if (event.stack.value != 0) shown |= kStacks;
       if (event.kind == EventKind::kStepMark) shown |= kSteps;
+      if (event.kind == EventKind::kOpEnd && event.has(kFailed))
+        shown |= kTensors;  // with its operands, where it has any
       if (event.kind == EventKind::kViolation) shown |= kAccesses;
       if (makes_allocation(event.kind)) all_placed &= event.has(kAddressKnown);
     }

@@ -12,7 +12,7 @@ import re
 import sys
 import threading
 
-from .._file_owner import OWN_FOLDER
+from .._file_owner import OWN_FOLDER, is_library
 from ..common import tensorflow_shapes as shapes
 from ..common.holdings import Holding, Holdings
 from ..common.shared_memory import SharedMemory
@@ -23,6 +23,10 @@ from .tensor_log import TensorLog
 _LEAST_BYTES = 1024
 _ASKED = re.compile(r"OOM when allocating tensor with shape\s*\[([\d,]*)\] and type (\w+) on \S*device:(\w+):(\d+)")
 _OPERATION = re.compile(r"\[Op:(\w+)\]|\{\{node (?:\S*/)?([A-Za-z]\w*?)(?:_\d+)?\}\}")
+_OF_FUNCTION = "[Op:__inference"  # an operation of a traced function, before its words are complete
+_IN_GRAPH = re.compile(r"^Detected at node (\S+) defined at", re.M)
+_MADE_AT = re.compile(r'^  File "([^"\n]+)", line (\d+), in (.*)$', re.M)
+_NODE = re.compile(r"\n\s*\[\[\{\{node .*", re.S)
 _C_TYPES = {"float": "float32", "half": "float16", "double": "float64", "complex64": "complex64", "complex128": "complex128"}  # fmt: skip
 _TOLD = ("ResourceExhaustedError", "InvalidArgumentError")
 
@@ -35,6 +39,7 @@ class TensorFlowMemory:
         self._own = (OWN_FOLDER, as_library(lambda: 0).__code__.co_filename)
         self._inside = (os.path.join(os.path.dirname(tensorflow.__file__), ""), *self._own)
         self._last_failure = None
+        self._functions_are_watched = False
         self.tensors = Holdings(self)
         self._shared = SharedMemory(self, self._hold_new)
         self._install()
@@ -82,11 +87,32 @@ class TensorFlowMemory:
         @as_library
         def init(problem, *given, **named):
             made(problem, *given, **named)
-            if self._on and type(problem).__name__ in _TOLD and not _is_printed(sys._getframe(1)):
+            later = self._functions_are_watched and _OF_FUNCTION in str(problem.message)
+            if self._on and type(problem).__name__ in _TOLD and not later and not _is_printed(sys._getframe(1)):
                 self._quietly(self._refused, problem)
 
+        self._watch_functions()
         init.__signature__ = inspect.signature(made)  # by which a copy of the exception is made
         errors_impl.OpError.__init__ = init
+
+    def _watch_functions(self):
+        """The words of what a traced function refuses get their lines when the call ends."""
+        from tensorflow.python.eager.polymorphic_function import atomic_function
+
+        kind = getattr(atomic_function, "InterpolateRuntimeError", None)
+        if kind is None:
+            return
+        leave = kind.__exit__
+
+        @as_library
+        def left(one, exception, problem, traceback):
+            answer = leave(one, exception, problem, traceback)
+            if self._on and type(problem).__name__ in _TOLD:
+                self._quietly(self._refused, problem)
+            return answer
+
+        kind.__exit__ = left
+        self._functions_are_watched = True
 
     def _watched(self, run, first):
         @as_library
@@ -99,6 +125,8 @@ class TensorFlowMemory:
             except Exception as problem:
                 if type(problem).__name__ != "_FallbackException":  # it is tried in another way
                     self._quietly(self._did_not_run, first, given)
+                # TensorFlow keeps the innermost frame of the traceback, which is not to be this one; a bare raise does not put it back (before Python 3.11 it does)
+                problem.__traceback__ = problem.__traceback__.tb_next
                 raise
             self._quietly(self._ran, first, given, results)
             return results
@@ -150,14 +178,15 @@ class TensorFlowMemory:
     def _refused(self, problem):
         kind, op, message = type(problem).__name__, problem.op, str(problem.message)
         failed, self._local.failed = getattr(self._local, "failed", None), None
+        found, asked = _OPERATION.search(message), _ASKED.search(message)
+        if failed is None and op is None and found is None and asked is None and _IN_GRAPH.search(message) is None:
+            return  # no operation's: TensorFlow asks itself for what a graph does not have
         self._begin()
         stack = self._here()
-        asked = _ASKED.search(message)
         # a session's error is made twice, in C++ and in Python
         if self._last_failure == (kind, stack) or (op is not None and self._last_failure == (kind, asked and asked[0])):
             return
         self._last_failure = (kind, asked[0]) if asked else (kind, stack)
-        found = _OPERATION.search(message)
         name = op.type if op is not None else (found[1] or found[2]) if found else ""
         if asked is not None:
             size = math.prod(int(side) for side in asked[1].split(",") if side) * self._size_of(asked[2])
@@ -165,6 +194,12 @@ class TensorFlowMemory:
             return
         if kind == "ResourceExhaustedError":
             return  # in other words; what ended the program is told with its own
+        inside = _in_graph(message)
+        if inside is not None:  # what the traced function was given is not what the operation was
+            name, frames, words = inside
+            for file, line, function in frames:
+                stack = self._log.stack(stack, self._log.frame(function, file, int(line)))
+            return self._log.failed(name, (), words, stack)
         self._log.failed(
             name or "an operation",
             failed[1] if failed is not None and found is not None and found[1] == failed[0] else (),
@@ -225,6 +260,23 @@ class TensorFlowMemory:
 
     def _pool_of(self, device):
         return self._pools.get(":".join(device.rsplit(":", 2)[-2:]), self._host) if self._pools else self._host
+
+
+def _in_graph(message):
+    """Of an operation of a traced function that refused: its name, where the function's own lines made it (the innermost last), and what it says. None: the words are others."""
+    found = _IN_GRAPH.search(message)
+    if found is None:
+        return None
+    end, frames = found.end(), []
+    for frame in _MADE_AT.finditer(message, found.end()):
+        if message[end : frame.start()].strip() not in ("", "(most recent call last):") and frames:
+            break  # another node's
+        end = frame.end()
+        if not is_library(frame[1]):
+            frames.append(frame.groups())
+    words = _NODE.sub("", message[end:]).strip()
+    name = re.sub(r"_\d+$", "", found[1].rpartition("/")[2])
+    return name, frames[1:], words  # the outermost is the call, which the stack has
 
 
 def _host_pool():

@@ -42,10 +42,19 @@ TEST(IndexRefused, SaysOfWhatTheSizeIs) {
             std::string::npos);
 }
 
+TEST(IndexRefused, KnowsALabelThatIsNoClass) {
+  const std::vector<Finding> found =
+      refused("Received a label value of 10 which is outside the valid range of [0, 10).  Label values: 1 2 3 10");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].number("index"), 10);
+  EXPECT_EQ(found[0].number("size"), 10);
+  EXPECT_NE(found[0].message.find("a loss of 10 classes (0 to 9)"), std::string::npos) << found[0].message;
+}
+
 TEST(IndexRefused, OtherWordsAreNone) {
-  for (const char* words :
-       {"slice index", "slice index ten of dimension 0 out of bounds", "slice index 3 of dimension 0",
-        "Matrix size-incompatible: In[0]: [10,20], In[1]: [5,15]", "indices[0] = 3", ""}) {
+  for (const char* words : {"slice index", "slice index ten of dimension 0 out of bounds",
+                            "slice index 3 of dimension 0", "Matrix size-incompatible: In[0]: [10,20], In[1]: [5,15]",
+                            "indices[0] = 3", "Received a label value of 3", ""}) {
     EXPECT_TRUE(refused(words).empty()) << words;
   }
 }

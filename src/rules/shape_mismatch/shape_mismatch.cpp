@@ -41,8 +41,14 @@ std::string_view rule_for(Trouble trouble) {
   }
 }
 
+// Frameworks have pools of the host's memory, too; a recording names them so.
 std::string place_text(const Given& given, const Facts& facts) {
-  return given.on_host() ? "the CPU" : "cuda:" + std::to_string(facts.lifetimes.birth(given.allocation).device);
+  if (given.on_host()) return "the CPU";
+  const std::uint16_t index = facts.lifetimes.birth(given.allocation).device;
+  for (const Device& device : facts.trace.devices) {
+    if (device.index == index && device.name.starts_with("host memory")) return "the CPU";
+  }
+  return "cuda:" + std::to_string(index);
 }
 
 std::string about(Trouble trouble) {

@@ -92,6 +92,29 @@ class TestTensorFlow:
         assert found == [("program/other-error", "note", 2)]
         assert "tensorflow.compat.v1" in report["findings"][0]["tries"][0]["what"]
 
+    @pytest.mark.parametrize(
+        "body, call, rule, line",
+        [
+            ("tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=x))", "step(tf.zeros([2, 10]), tf.constant([1, 10]))", "tensor/index-out-of-range", 4),
+            ("tf.reduce_sum(tf.gather(x, ids))", "step(tf.zeros([10, 4]), tf.constant([1, 10]))", "tensor/index-out-of-range", 4),
+            ("tf.reduce_sum(tf.gather(x, ids))", "step(tf.zeros([10, 4]), tf.constant([1, 9]))", None, 0),
+        ],
+        ids=["a label", "an index", "clean"],
+    )  # fmt: skip
+    def test_what_a_traced_function_refuses_has_its_line_and_the_traceback_is_whole(self, binary, tmp_path, body, call, rule, line):
+        program = f"import tensorflow as tf\n@tf.function\ndef step(x, ids):\n    return {body}\nstep(tf.zeros([2, 10]), tf.constant([0, 1]))\n{call}\n"
+        done, _, found = run(binary, tmp_path, program)
+        plain = subprocess.run([interpreter_with("tensorflow"), "program.py"], capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == plain.returncode == (1 if rule else 0)
+        path = str(tmp_path / "program.py")
+        assert own_words(done.stderr.replace(path, "program.py")) == own_words(plain.stderr.replace(path, "program.py"))
+        assert found == ([(rule, "error", line)] if rule else [])
+
+    def test_a_failure_is_told_once_and_names_no_gpu_where_there_is_none(self, binary, tmp_path):
+        done, _, found = run(binary, tmp_path, "import tensorflow as tf\na = tf.ones([64, 32])\ntf.matmul(a, a)\n")
+        assert done.returncode == 1 and found == [("tensor/shape-mismatch", "error", 3)]
+        assert "on the CPU" in done.stderr and "cuda:" not in done.stderr
+
     def test_out_of_memory_names_operation_and_line(self, binary, tmp_path):
         done, report, found = run(
             binary,
