@@ -32,7 +32,9 @@ _HERE = Path(__file__).resolve().parent
 class Plan:
     """What the plan found. `report` is the whole of it: the JSON report of the command line tool."""
 
-    fits: bool | None  # None: no GPU was named, or the function ended with an error of its own
+    fits: (
+        bool | None
+    )  # None: no GPU was named, the function ended with an error of its own, or it fits by one end of what is estimated and not by the other
     gpu: str
     capacity_bytes: int
     needed_bytes: int  # context included
@@ -115,9 +117,13 @@ def plan(
             problem = shown_again(content)
         verdict = content.get("plan", {})
         card = verdict.get("gpu") or {}
-        fits = {"fits": True, "fits-tightly": True, "fits-until": False, "does-not-fit": False}.get(
-            verdict.get("verdict")
-        )
+        undecided = verdict.get("needed_most", 0) > card.get("capacity", 0) > 0
+        fits = {
+            "fits": True,
+            "fits-tightly": None if undecided else True,
+            "fits-until": False,
+            "does-not-fit": False,
+        }.get(verdict.get("verdict"))
         return Plan(fits, card.get("name", ""), card.get("capacity", 0), verdict.get("needed", 0), content, problem)
 
 

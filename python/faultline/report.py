@@ -119,7 +119,8 @@ def _html_of_plan(plan: dict) -> str:
     gpu = (plan.get("gpu") or {}).get("name", "")
     capacity = (plan.get("gpu") or {}).get("capacity", 0)
     needed = plan.get("needed", 0)
-    words = f"needs {bytes_in_words(needed)}" if needed else ""
+    least, most = (bytes_in_words(plan.get(f"needed_{end}") or needed) for end in ("least", "most"))
+    words = f"needs {bytes_in_words(needed) if least == most else f'{least} to {most}'}" if needed else ""
     if capacity:
         words += f"{' of ' if words else ''}{bytes_in_words(capacity)}"
     head = f'<b style="color:{_COLOURS[tone]}">{escape(verdict.replace("-", " "))}</b>'

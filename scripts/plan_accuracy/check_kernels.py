@@ -1,6 +1,7 @@
 """Compares the kernel models of a plan with what a real GPU took, operation by operation.
 
   python check_kernels.py OPS.json.gz ... [--op REGEX] [--misses N]     recordings of record.py --ops
+  python check_kernels.py --bounds [--op REGEX] OPS.json.gz ...        how many lie between the ends of their estimates
   python check_kernels.py --fixture OUT.json.gz OPS.json.gz ...          writes the distinct rows, for the tests
 
 For each recorded operation the temporaries (blocks taken and returned inside it) are compared with the model's: an
@@ -31,6 +32,7 @@ H200 = SimpleNamespace(
     l2_cache_size=60 << 20,
     name="NVIDIA H200",
 )
+SLACK_BYTES = 4096
 _TENSOR = re.compile(r"^([a-z]+[0-9]*)\[([0-9, ]*)\]\[([0-9, ]*)\](@cpu)?$")
 
 
@@ -135,9 +137,43 @@ def modelled(steps) -> tuple[list[int], int]:
             taken.append(step)
             now += step
             most = max(most, now)
-        else:
+        elif step < 0:
             now -= taken[-step - 1]
     return taken, most
+
+
+def modelled_end(steps, end: str) -> int:
+    """The most bytes at once with every estimate at its least, or its most."""
+    taken, now, most = [], 0, 0
+    for step in steps or []:
+        if step is temporaries.OUT:
+            continue
+        if step < 0:
+            now -= taken[-step - 1]
+            continue
+        size = getattr(step, end, step)
+        most = max(most, now + size)
+        if step > 0:
+            taken.append(size)
+            now += size
+    return most
+
+
+def bounds(rows) -> None:
+    """How many rows lie between the two ends of their estimate, and how wide those are."""
+    inside = count = 0
+    sums = [0, 0, 0]
+    for row in rows:
+        try:
+            func, args, kwargs, outputs = call_of(row)
+        except (ValueError, AttributeError):
+            continue
+        steps = temporaries.steps(func, args, kwargs, outputs, H200)
+        least, most, truth = modelled_end(steps, "least"), modelled_end(steps, "most"), recorded(row)[1]
+        count += 1
+        inside += least - SLACK_BYTES <= truth <= most + SLACK_BYTES
+        sums = [sums[0] + least, sums[1] + truth, sums[2] + most]
+    print(f"{inside} of {count} inside; least {sums[0]:,}, recorded {sums[1]:,}, most {sums[2]:,} bytes")
 
 
 def rows_of(path: str):
@@ -233,6 +269,7 @@ def main() -> None:
     parser.add_argument("recordings", nargs="+")
     parser.add_argument("--op", default="")
     parser.add_argument("--misses", type=int, default=15)
+    parser.add_argument("--bounds", action="store_true")
     parser.add_argument("--fixture")
     parser.add_argument("--release", default="2.11.0+cu130", help="of PyTorch, with which they were recorded")
     options = parser.parse_args()
@@ -240,6 +277,8 @@ def main() -> None:
     with releases.assumed(options.release):
         if options.fixture:
             write_fixture(rows, options.fixture)
+        elif options.bounds:
+            bounds(rows)
         else:
             report(rows, options.misses)
 

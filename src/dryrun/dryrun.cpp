@@ -305,6 +305,23 @@ int32_t faultline_alloc(faultline_dryrun* handle, uint32_t device, uint64_t size
   return answer;
 }
 
+void faultline_estimate(faultline_dryrun* handle, uint32_t device, uint32_t stream, uint32_t allocation,
+                        uint64_t least_bytes, uint64_t most_bytes, uint32_t what, uint32_t stack) {
+  use_handle(handle, [&](DryRunMachine& machine, Recorder& recorder) {
+    const AllocationId id(allocation);
+    const bool made = handle->pool ? handle->pool->made(id) : machine.made(id);
+    if (most_bytes < least_bytes || (id.value != 0 && !made)) return;
+    Event event = recorder.stamp(EventKind::kEstimate, StackId(stack));
+    event.device = static_cast<std::uint16_t>(!handle->pool && device < machine.device_count() ? device : 0);
+    event.stream = handle->pool ? StreamId{} : machine.known(StreamId(stream));
+    event.allocation = id;
+    event.address = least_bytes;
+    event.size_bytes = most_bytes;
+    event.extra = recorder.known(StringId(what)).value;
+    recorder.append(event);
+  });
+}
+
 void faultline_free(faultline_dryrun* handle, uint32_t allocation, uint32_t stack) {
   use_handle(handle, [&](DryRunMachine& machine, Recorder&) {
     if (handle->pool) return handle->pool->free(AllocationId(allocation), StackId(stack));

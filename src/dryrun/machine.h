@@ -22,6 +22,7 @@ class DryRunMachine {
   const DeviceSpec& first_spec() const { return first_spec_; }
 
   StreamId stream(std::uint32_t device, std::uint64_t handle);
+  StreamId known(StreamId id) const { return id.index() < tables_.streams.size() ? id : StreamId{}; }
   void free(AllocationId allocation, StackId stack);
   void set_overcommit(bool on);
   bool made(AllocationId id) const { return id.value != 0 && id.value <= tables_.last_allocation; }

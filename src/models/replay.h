@@ -16,6 +16,7 @@
 
 #include "base/byte_interval.h"
 #include "base/result.h"
+#include "models/estimates.h"
 #include "models/replay_curve.h"
 #include "trace/trace.h"
 
@@ -38,6 +39,7 @@ struct ReplayOptions {
   bool proof = false;            // compare with the recording and follow it where it differs
   std::uint16_t device = 0;
   bool want_trace = false;
+  EstimateEnd estimates = EstimateEnd::kLikely;  // what-if: how large requests of unknown size are taken for
   // if given, [allocation id] receives the bytes the model set aside for it; sized by the caller
   std::vector<std::uint64_t>* held_bytes = nullptr;
   ReplayCurve* curve = nullptr;  // if given, receives what is reserved over time (what-if)

@@ -23,6 +23,7 @@ std::uint64_t at_peak(const Plan& plan, Category category) {
 
 void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
   std::optional<PlanChange> best;
+  std::optional<std::pair<Needs, SettingChanges>> best_needs;
   const std::uint16_t device = trace.devices[needs.slot].index;
   std::vector<SettingChanges> settings = sensible_settings(trace, device);
   if (needs.pool == BfcFramework::kJax) {
@@ -54,9 +55,15 @@ void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
                      ? 0
                      : std::max(static_cast<std::uint64_t>(kWorthSaying * static_cast<double>(plan.needed_bytes)),
                                 plan.missing_bytes() / 10)))
-      best = change;
+      best = change, best_needs = {*under, changes};
   }
-  if (best) plan.changes.push_back(std::move(*best));
+  if (!best) return;
+  add_ends(best_needs->second, trace, best_needs->first);
+  if (best_needs->first.is_estimated) {
+    best->fits = best->fits && best_needs->first.fits;
+    best->needed_most_bytes = best_needs->first.most_needed_bytes();
+  }
+  plan.changes.push_back(std::move(*best));
 }
 
 std::string why_no_batch_is_enough(const Plan& plan) {

@@ -42,7 +42,7 @@ void learn_sizing(const PlanQuestion& question, const DryRunResult& first, bool 
 void learn_filling(const PlanQuestion& question, const DryRunResult& first, const Reruns& reruns, PlannedRun& run) {
   Plan& plan = run.plan;
   const ProcessSummary& main = *first.main();
-  if (main.asked_free_line.empty() || !plan.gpu || first.seconds > kLongestToRepeat ||
+  if (main.asked_free_line.empty() || !plan.gpu || plan.is_undecided() || first.seconds > kLongestToRepeat ||
       (plan.verdict != Verdict::kFits && plan.verdict != Verdict::kTight) ||
       static_cast<double>(plan.needed_bytes) < kLeastFull * static_cast<double>(plan.gpu->capacity_bytes))
     return;

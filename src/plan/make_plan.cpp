@@ -59,7 +59,7 @@ void learn_growth(PlannedRun& run) {
 void try_what_helps(const PlanQuestion& question, const DryRunResult& first, const ProcessSummary& told,
                     const Reruns& reruns, PlannedRun& run) {
   Plan& plan = run.plan;
-  const bool fails = plan.verdict == Verdict::kDoesNotFit;
+  const bool fails = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided();
   // it did not come to its end: nothing can be said of changes to it
   if (!fails && plan.verdict > Verdict::kFitsUntil) {
     if (!question.vary.empty())
@@ -148,6 +148,7 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
   run->needs = needs_of(run->trace, !first.main()->died_of_memory());
   run->plan = describe(question, first, told, *run, first.interrupted);
   run->plan.needed_is_least = run->plan.failed && (!overcommitted || overcommitted->interrupted);
+  weaken_failures(run->plan, run->judgement.findings);
   weigh_leaks(run->plan, run->judgement.findings);
   learn_sizing(question, first, may_again && !question.no_try, reruns, *run);
   if (question.names_gpu() && !question.no_try && may_again && !reruns.interrupted()) {

@@ -9,6 +9,7 @@
 #include "facts/growth.h"
 #include "facts/usage.h"
 #include "fmt/format.h"
+#include "models/torch/driver.h"
 #include "models/torch/segment_sizes.h"
 #include "sources/input.h"
 #include "sources/statements.h"
@@ -18,8 +19,10 @@ namespace {
 
 constexpr std::uint64_t kResolution = kTorchSmallSegment;  // all segments are multiples of it
 
-bool is_served(const Trace& trace, std::size_t slot, const SettingChanges& changes, std::uint64_t segment_bytes) {
+bool is_served(const Trace& trace, std::size_t slot, const SettingChanges& changes, std::uint64_t segment_bytes,
+               EstimateEnd end) {
   ReplayOptions options;
+  options.estimates = end;
   options.device = trace.devices[slot].index;
   options.changes = changes;
   options.segment_budget_bytes = segment_bytes;
@@ -43,16 +46,16 @@ std::uint64_t context_of(const Trace& trace, std::size_t slot) {
 
 // reserved_bytes is where to begin to look.
 std::optional<std::uint64_t> least_segment_bytes(const Trace& trace, std::size_t slot, const SettingChanges& changes,
-                                                 std::uint64_t reserved_bytes) {
+                                                 std::uint64_t reserved_bytes, EstimateEnd end = EstimateEnd::kLikely) {
   std::uint64_t enough = (reserved_bytes + kResolution - 1) / kResolution * kResolution, too_little = 0;
-  if (!is_served(trace, slot, changes, enough)) {
+  if (!is_served(trace, slot, changes, enough, end)) {
     too_little = enough;
     enough += enough / 4 + 64 * kMiB;
-    if (!is_served(trace, slot, changes, enough)) return std::nullopt;
+    if (!is_served(trace, slot, changes, enough, end)) return std::nullopt;
   }
   while (enough - too_little > kResolution) {
     const std::uint64_t middle = too_little + (enough - too_little) / 2 / kResolution * kResolution;
-    (is_served(trace, slot, changes, middle) ? enough : too_little) = middle;
+    (is_served(trace, slot, changes, middle, end) ? enough : too_little) = middle;
   }
   return enough;
 }
@@ -80,8 +83,9 @@ bool is_share(std::string_view name) {
 
 // With a pool of this limit, all that was served is served again; of what failed, `caught` may fail again.
 bool pool_serves(const Trace& trace, std::size_t slot, const SettingChanges& changes, std::uint64_t limit_bytes,
-                 std::uint64_t caught) {
+                 std::uint64_t caught, EstimateEnd end) {
   ReplayOptions options;
+  options.estimates = end;
   options.device = trace.devices[slot].index;
   for (const auto& change : changes) {
     if (!is_share(change.first)) options.changes.push_back(change);
@@ -95,16 +99,17 @@ bool pool_serves(const Trace& trace, std::size_t slot, const SettingChanges& cha
 }
 
 std::optional<std::uint64_t> least_pool_bytes(const Trace& trace, std::size_t slot, const SettingChanges& changes,
-                                              std::uint64_t allocated_bytes, std::uint64_t caught) {
+                                              std::uint64_t allocated_bytes, std::uint64_t caught,
+                                              EstimateEnd end = EstimateEnd::kLikely) {
   std::uint64_t too_little = 0, enough = (allocated_bytes / kResolution + 1) * kResolution;
-  for (int tries = 0; !pool_serves(trace, slot, changes, enough, caught); ++tries) {
+  for (int tries = 0; !pool_serves(trace, slot, changes, enough, caught, end); ++tries) {
     if (tries == 6) return std::nullopt;
     too_little = enough;
     enough += (enough / 4 / kResolution + 1) * kResolution;
   }
   while (enough - too_little > kResolution) {
     const std::uint64_t middle = too_little + (enough - too_little) / 2 / kResolution * kResolution;
-    (pool_serves(trace, slot, changes, middle, caught) ? enough : too_little) = middle;
+    (pool_serves(trace, slot, changes, middle, caught, end) ? enough : too_little) = middle;
   }
   return enough;
 }
@@ -180,13 +185,63 @@ void add_pool(const Trace& trace, std::uint64_t allocated_bytes, Needs& needs) {
                                    capacity_bytes - std::min(capacity_bytes, needs.beside_bytes()));
 }
 
+// With room for all: how much is taken.
+std::optional<NeedsEnd> taken_at(EstimateEnd end, const SettingChanges& changes, const Trace& trace,
+                                 const Needs& needs) {
+  ReplayOptions options;
+  options.estimates = end;
+  options.device = trace.devices[needs.slot].index;
+  for (const auto& change : changes) {
+    if (!needs.pool || !is_share(change.first)) options.changes.push_back(change);
+  }
+  if (needs.pool) options.changes.emplace_back("memory_limit", std::to_string(kBfcNoLimit / kMiB / 2));
+  options.segment_budget_bytes = needs.pool ? kBfcNoLimit : kNoBudget;
+  const Result<ReplayResult> result = replay(trace, options);
+  if (!result) return std::nullopt;
+  return NeedsEnd{0, result->peak_allocated_bytes, result->peak_reserved_bytes};
+}
+
+NeedsEnd end_of(EstimateEnd end, const SettingChanges& changes, const Trace& trace, const Needs& needs,
+                const NeedsEnd& likely) {
+  NeedsEnd found = taken_at(end, changes, trace, needs).value_or(likely);
+  const std::optional<std::uint64_t> least =
+      needs.pool ? least_pool_bytes(trace, needs.slot, changes, found.allocated_bytes, needs.caught, end)
+      : caught_failures(trace, !needs.fits)
+          ? std::nullopt
+          : least_segment_bytes(trace, needs.slot, changes, found.reserved_bytes, end);
+  // A replay serves what the program caught: then by how much more, or less, is taken.
+  found.segment_bytes = least ? *least
+                              : needs.segment_bytes + found.reserved_bytes -
+                                    std::min(needs.segment_bytes + found.reserved_bytes, likely.reserved_bytes);
+  return found;
+}
+
 }  // namespace
 
-std::uint64_t Needs::needed_bytes() const {
+void add_ends(const SettingChanges& changes, const Trace& trace, Needs& needs) {
+  if (!has_estimates(trace, trace.devices[needs.slot].index)) return;
+  const NeedsEnd likely = taken_at(EstimateEnd::kLikely, changes, trace, needs)
+                              .value_or(NeedsEnd{0, needs.allocated_bytes, needs.reserved_bytes});
+  needs.is_estimated = true;
+  needs.least = end_of(EstimateEnd::kLeast, changes, trace, needs, likely);
+  needs.most = end_of(EstimateEnd::kMost, changes, trace, needs, likely);
+  needs.least.segment_bytes = std::min(needs.least.segment_bytes, needs.segment_bytes);
+  needs.most.segment_bytes = std::max(needs.most.segment_bytes, needs.segment_bytes);
+  const std::uint64_t capacity_bytes = trace.devices[needs.slot].capacity_bytes;
+  if (capacity_bytes == 0 || needs.most_needed_bytes() <= capacity_bytes) return;
+  // what is enough need not be the least that is: blocks lie otherwise
+  if (!needs.pool && needs.segment_bytes <= capacity_bytes - std::min(capacity_bytes, needs.beside_bytes()) &&
+      is_served(trace, needs.slot, changes, capacity_bytes - needs.beside_bytes(), EstimateEnd::kMost))
+    needs.most.segment_bytes = capacity_bytes - needs.beside_bytes();
+  else
+    needs.fits = false;
+}
+
+std::uint64_t Needs::needed_with(std::uint64_t segments) const {
   const auto whole_of = [](std::uint64_t part_bytes, double part) {
     return static_cast<std::uint64_t>(static_cast<double>(part_bytes) / part);
   };
-  const std::uint64_t needed = std::max(beside_bytes() + segment_bytes, whole_of(segment_bytes, share));
+  const std::uint64_t needed = std::max(beside_bytes() + segments, whole_of(segments, share));
   if (!preallocates || outside_bytes == 0 || share >= 1) return needed;
   return std::max(needed, whole_of(beside_bytes(), 1 - share));
 }
@@ -210,6 +265,7 @@ Needs needs_of(const Trace& trace, bool fits) {
   needs.pool = pool_of(trace, slot);
   if (needs.pool) {
     add_pool(trace, usage.peak_allocated.allocated, needs);
+    add_ends({}, trace, needs);
     return needs;
   }
   if (!caught_failures(trace, !fits))
@@ -218,6 +274,8 @@ Needs needs_of(const Trace& trace, bool fits) {
   const std::uint64_t capacity_bytes = trace.devices[slot].capacity_bytes;
   if (fits && capacity_bytes > needs.beside_bytes())
     needs.segment_bytes = std::min(needs.segment_bytes, capacity_bytes - needs.beside_bytes());
+  needs.allocated_bytes = usage.peak_allocated.allocated;
+  add_ends({}, trace, needs);
   return needs;
 }
 
@@ -274,6 +332,7 @@ std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& tra
     if (name == "XLA_PYTHON_CLIENT_PREALLOCATE") needs.preallocates = value == "true";
   }
   needs.segment_bytes = *least;
+  needs.is_estimated = false;
   needs.fits = needs.needed_bytes() <= trace.devices[as_run.slot].capacity_bytes;
   return needs;
 }
@@ -285,7 +344,9 @@ std::vector<PlanFit> fits_on_catalogue(const Needs& needs) {
     there.context_bytes = entry.gpu.context_bytes;
     if (needs.pool == BfcFramework::kTensorFlow)
       there.context_bytes = tensorflow_context_bytes({entry.gpu.capacity_bytes, entry.gpu.compute_major});
-    fits.push_back({plan_gpu(entry.gpu), there.needed_bytes() <= entry.gpu.capacity_bytes});
+    const bool fits_at_most = there.most_needed_bytes() <= entry.gpu.capacity_bytes;
+    fits.push_back({plan_gpu(entry.gpu), fits_at_most,
+                    !fits_at_most && there.is_estimated && there.least_needed_bytes() <= entry.gpu.capacity_bytes});
   }
   std::stable_sort(fits.begin(), fits.end(),
                    [](const PlanFit& a, const PlanFit& b) { return a.gpu.capacity_bytes < b.gpu.capacity_bytes; });

@@ -20,6 +20,11 @@
 
 namespace faultline {
 
+// Of an interval: what is needed with every estimate at that end.
+struct NeedsEnd {
+  std::uint64_t segment_bytes = 0, allocated_bytes = 0, reserved_bytes = 0;
+};
+
 struct Needs {
   std::size_t slot = 0;  // of the device among the trace's
   std::uint64_t context_bytes = 0;
@@ -29,7 +34,10 @@ struct Needs {
   std::uint64_t grows_bytes = 0;  // each round, where that was asked for
   std::uint64_t rounds = 0;       // that were seen
   bool grows_by_steps = false;
-  bool fits = false;  // on the device as it is, and within a limit of the program's own
+  bool fits =
+      false;  // on the device as it is, and within a limit of the program's own; where something is estimated, also at its most
+  bool is_estimated = false;
+  NeedsEnd least, most;  // where something is estimated
   // Where TensorFlow's or JAX's pool is the allocator: segment_bytes is the smallest limit with which it serves all, and of a device it may take this share at most.
   std::optional<BfcFramework> pool;
   double share = 1;
@@ -37,15 +45,18 @@ struct Needs {
   std::uint64_t allocated_bytes = 0,
                 caught = 0;  // of a pool: at the peak; requests that failed and the program got over
   std::uint64_t beside_bytes() const { return context_bytes + outside_bytes; }
-  std::uint64_t needed_bytes() const;
+  std::uint64_t needed_bytes() const { return needed_with(segment_bytes); }
+  std::uint64_t least_needed_bytes() const { return is_estimated ? needed_with(least.segment_bytes) : needed_bytes(); }
+  std::uint64_t most_needed_bytes() const { return is_estimated ? needed_with(most.segment_bytes) : needed_bytes(); }
+  std::uint64_t needed_with(std::uint64_t segments) const;
   // Of a device of that size: what PyTorch's segments, or the pool, may take.
   std::uint64_t room_on(std::uint64_t capacity_bytes) const;
   std::uint64_t taken_bytes() const { return beside_bytes() + reserved_bytes; }
   // About the round in which a device of that size is full; 0: nothing grows.
   std::uint64_t full_at(std::uint64_t capacity_bytes) const {
     const std::uint64_t room_bytes = room_on(capacity_bytes);
-    return grows_bytes == 0 ? 0
-                            : rounds + (room_bytes > segment_bytes ? (room_bytes - segment_bytes) / grows_bytes : 0);
+    const std::uint64_t taken = is_estimated ? most.segment_bytes : segment_bytes;
+    return grows_bytes == 0 ? 0 : rounds + (room_bytes > taken ? (room_bytes - taken) / grows_bytes : 0);
   }
 };
 
@@ -65,8 +76,11 @@ inline bool fits_to_the_end(const Needs& needs, const ProcessSummary& run, const
   return needs.grows_by_steps && steps != 0 && needs.full_at(as_is.gpu->capacity_bytes) >= steps;
 }
 
-// With other allocator settings; nothing where the model cannot tell.
+// With other allocator settings; nothing where the model cannot tell. Of what is likely: add_ends is for the one that is chosen.
 std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run);
+
+// Where requests are estimates: what is needed with all of them at their least and at their most, and whether it fits at their most.
+void add_ends(const SettingChanges& changes, const Trace& trace, Needs& needs);
 
 // The GPUs of the catalogue, smallest first.
 std::vector<PlanFit> fits_on_catalogue(const Needs& needs);

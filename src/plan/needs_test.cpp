@@ -48,6 +48,79 @@ TEST(Needs, OfAProgramThatGotThroughAreNeverMoreThanItsDeviceHad) {
   EXPECT_EQ(needs_of(traced(caught), false).needed_bytes(), 8 * kGiB + 500 * kMiB);
 }
 
+// A workspace that is likely 200 MiB, beside a tensor of 1 GiB: it may take 600, or nothing.
+const std::string kEstimated = R"(source dry-run
+property dry-run.context_bytes = 524288000
+device 0 capacity=8GiB
+heap driver kind=driver
+heap torch kind=torch below=driver
+alloc #s 1GiB driver
+alloc #a 1GiB at train.py:1 main
+alloc #r 200MiB driver
+alloc #w 200MiB at train.py:2 main
+estimate #w 600MiB "cuDNN's workspaces"
+free #w
+)";
+
+TEST(Needs, OfAnEstimateHaveTwoEndsByReplaysOfTheSameRequests) {
+  const Needs needs = needs_of(traced(kEstimated), true);
+  ASSERT_TRUE(needs.is_estimated);
+  EXPECT_EQ(needs.needed_bytes(), 1024 * kMiB + 200 * kMiB + 500 * kMiB);
+  EXPECT_EQ(needs.least_needed_bytes(), 1024 * kMiB + 500 * kMiB);
+  EXPECT_EQ(needs.most_needed_bytes(), 1024 * kMiB + 600 * kMiB + 500 * kMiB);
+  EXPECT_EQ(needs.most.allocated_bytes, 1024 * kMiB + 600 * kMiB);
+  EXPECT_TRUE(needs.fits);
+  EXPECT_FALSE(needs_of(traced(kTwoAfterEachOther), true).is_estimated);
+}
+
+TEST(Needs, FitOnlyWhereTheUpperEndDoes) {
+  std::string lines = kEstimated;
+  lines.replace(lines.find("8GiB"), 4, "2GiB");
+  const Needs needs = needs_of(traced(lines), true);
+  EXPECT_FALSE(needs.fits);
+  EXPECT_LE(needs.least_needed_bytes(), 2 * kGiB);
+  EXPECT_EQ(needs.most_needed_bytes(), 1024 * kMiB + 600 * kMiB + 500 * kMiB);
+}
+
+TEST(Needs, OfAnEstimateThatFailedAndWasServedOnALargerDeviceAreThoseOfItsEnds) {
+  std::string lines = kEstimated;
+  lines.insert(lines.find("alloc #r"), "alloc-failed 200MiB\n");
+  lines.replace(lines.find("8GiB"), 4, "1600MiB");
+  const Needs needs = needs_of(traced(lines), false);
+  EXPECT_EQ(needs.least_needed_bytes(), 1024 * kMiB + 500 * kMiB);
+  EXPECT_EQ(needs.most_needed_bytes(), 1024 * kMiB + 600 * kMiB + 500 * kMiB);
+}
+
+TEST(Needs, CountARequestThatWasNotMadeAndMayBe) {
+  std::string lines = kEstimated;
+  const std::size_t at = lines.find("alloc #r");
+  lines.replace(at, std::string::npos,
+                "estimate 600MiB \"cuDNN's workspaces\"\nalloc #r 100MiB driver\nalloc #b 100MiB at train.py:3 main\n");
+  const Needs needs = needs_of(traced(lines), true);
+  EXPECT_EQ(needs.least_needed_bytes(), needs.needed_bytes());
+  EXPECT_EQ(needs.most_needed_bytes(),
+            1024 * kMiB + 600 * kMiB + 500 * kMiB);  // returned at once: the other block takes its place
+}
+
+TEST(Needs, OfAPoolHaveTwoEndsToo) {
+  const std::string lines = R"(source dry-run
+property dry-run.context_bytes = 524288000
+property bfc.framework = jax
+device 0 capacity=8GiB
+heap driver kind=driver
+heap GPU_0_bfc kind=bfc below=driver
+alloc #s 2GiB driver
+alloc #a 1GiB GPU_0_bfc at train.py:1 main
+alloc #w 200MiB GPU_0_bfc at train.py:2 main
+estimate #w 600MiB address=104857600 "temporary buffers"
+)";
+  const Needs needs = needs_of(traced(lines), true);
+  ASSERT_TRUE(needs.is_estimated && needs.pool);
+  EXPECT_EQ(needs.segment_bytes, 1224 * kMiB);
+  EXPECT_EQ(needs.least.segment_bytes, 1124 * kMiB);
+  EXPECT_EQ(needs.most.segment_bytes, 1624 * kMiB);
+}
+
 TEST(Needs, OfARerunComeFromItsTraceWhichIsThenRemoved) {
   const DryRunResult rerun = MadeUpProgram::left(10 * kGiB, true);
   const Result<Needs> needs = needs_of(rerun, {});

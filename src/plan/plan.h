@@ -43,10 +43,23 @@ PlanGpu plan_gpu(const Gpu& gpu);
 // Does what is needed leave less room than the figures are sure of?
 bool is_tight(const PlanGpu& gpu, std::uint64_t needed_bytes);
 
+// Requests whose sizes are estimates.
+struct PlanEstimate {
+  std::string what;  // "cuDNN's workspaces"
+  std::uint64_t count = 0;
+  std::uint64_t largest_bytes = 0;  // that one of them may take
+};
+
+// What is taken at the peak with all estimates at their least, or at their most; zeros where nothing is estimated.
+struct PlanPeakEnd {
+  std::uint64_t allocated_bytes = 0, reserved_bytes = 0;
+};
+
 // A GPU of the catalogue, and whether the recorded requests would all be served on it.
 struct PlanFit {
   PlanGpu gpu;
   bool fits = false;
+  bool perhaps = false;  // with what is estimated at its least, and not at its most
 };
 
 // Memory of one module at the peak, or of modules that differ only in a number: "GPT.blocks.*.mlp", 12 of them.
@@ -103,6 +116,8 @@ struct PlanChange {
   std::string until_unit = {};  // step, round
   bool grows = false;           // not in the report
   double pool_share = 1;        // of a setting of a pool, its share with it; not in the report
+  std::uint64_t needed_most_bytes = 0;  // what decides whether it fits, where something is estimated; 0: nothing is
+  std::uint64_t most_needed() const { return needed_bytes > needed_most_bytes ? needed_bytes : needed_most_bytes; }
 };
 
 // A GPU of the catalogue on which it fits: as it is, or with a change.
@@ -230,6 +245,10 @@ struct Plan {
   std::uint64_t context_bytes = 0;
   // the smallest GPU on which the same requests are all served, PyTorch giving its cache back where that helps
   std::uint64_t needed_bytes = 0;
+  // the same where sizes of requests are estimates: with all at their least, and at their most; 0: nothing is estimated
+  std::uint64_t needed_least_bytes = 0, needed_most_bytes = 0;
+  std::vector<PlanEstimate> estimates;  // the largest first
+  PlanPeakEnd peak_least, peak_most;
   // what was taken of this one at the fullest: the context, PyTorch's segments, what others took
   std::uint64_t taken_bytes = 0;
   bool needed_is_least = false;   // it ran out of memory, and no run went on after that to its end
@@ -312,7 +331,13 @@ struct Plan {
   std::uint64_t spare_bytes() const {
     return gpu && gpu->capacity_bytes > whole_need() ? gpu->capacity_bytes - whole_need() : 0;
   }
-  std::uint64_t whole_need() const { return needed_bytes > together_bytes ? needed_bytes : together_bytes; }
+  std::uint64_t most_needed() const { return needed_bytes > needed_most_bytes ? needed_bytes : needed_most_bytes; }
+  std::uint64_t whole_need() const { return most_needed() > together_bytes ? most_needed() : together_bytes; }
+  // With what is estimated at its least it fits, and not at its most.
+  bool is_undecided() const {
+    return gpu && verdict == Verdict::kTight && needed_least_bytes <= gpu->capacity_bytes &&
+           needed_most_bytes > gpu->capacity_bytes;
+  }
   // For a run that shows as much as this one: past the last step where the program ended by itself; of a program that was stopped the steps that were alike need not all be seen.
   std::uint64_t steps_to_repeat() const {
     if (stopped.empty()) return steps + 1;

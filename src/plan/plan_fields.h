@@ -28,6 +28,13 @@ void fields(auto& archive, PlanGpu& gpu) {
 void fields(auto& archive, PlanFit& fit) {
   fields(archive, fit.gpu);
   archive("fits", fit.fits);
+  archive("perhaps", fit.perhaps);
+}
+
+void fields(auto& archive, PlanEstimate& estimate) {
+  archive("what", estimate.what);
+  archive("count", estimate.count);
+  archive("largest", estimate.largest_bytes);
 }
 
 void fields(auto& archive, PlanDevice& device) {
@@ -171,6 +178,9 @@ void fields(Archive& archive, Plan& plan) {
   archive("devices", plan.devices);
   archive("context", plan.context_bytes);
   archive("needed", plan.needed_bytes);
+  archive("needed_least", plan.needed_least_bytes);
+  archive("needed_most", plan.needed_most_bytes);
+  archive("estimates", plan.estimates);
   archive("together", plan.together_bytes);
   archive("taken", plan.taken_bytes);
   archive("limit", plan.limit_bytes);
@@ -180,6 +190,10 @@ void fields(Archive& archive, Plan& plan) {
     peak("reserved", plan.peak_reserved_bytes);
     peak("outside_framework", plan.peak_outside_bytes);
     peak("live", plan.live_at_peak);
+    peak("allocated_least", plan.peak_least.allocated_bytes);
+    peak("allocated_most", plan.peak_most.allocated_bytes);
+    peak("reserved_least", plan.peak_least.reserved_bytes);
+    peak("reserved_most", plan.peak_most.reserved_bytes);
   });
   bool has_pool = !plan.framework.empty();
   archive.group("pool", has_pool, [&](auto& pool) {
@@ -228,6 +242,7 @@ void fields(Archive& archive, Plan& plan) {
     inside("begun", change.begun);
     inside("fits", change.fits);
     inside("needed", change.needed_bytes);
+    inside("needed_most", change.needed_most_bytes);
     inside.derived("saves", plan.saved_bytes(change));
     inside("why_not", change.why_not);
     inside("remedies", change.remedies);

@@ -38,7 +38,7 @@ std::vector<Tried> try_numbers(const Reruns& reruns, const Plan& plan, const std
   return tried;
 }
 
-bool fits(const Plan& plan, const Needs& needs) { return needs.needed_bytes() <= plan.gpu->capacity_bytes; }
+bool fits(const Plan& plan, const Needs& needs) { return needs.most_needed_bytes() <= plan.gpu->capacity_bytes; }
 
 void add_more(const Reruns& reruns, std::uint64_t now, Plan& plan) {
   reruns.tell(fmt::format("trying it on {}, {} and {} GPUs", 2 * now, 4 * now, 8 * now));
@@ -51,6 +51,7 @@ void add_more(const Reruns& reruns, std::uint64_t now, Plan& plan) {
       change.tried = true;
       change.needed_bytes = tried.needs->needed_bytes();
       change.fits = fits(plan, *tried.needs);
+      if (tried.needs->is_estimated) change.needed_most_bytes = tried.needs->most_needed_bytes();
     }
     const bool enough = change.fits;
     if (change.tried && plan.saved_bytes(change) == 0) return;  // more of them are no help

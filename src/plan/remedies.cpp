@@ -191,6 +191,7 @@ class RemedySearch {
       if (!change.fits) change.until = full_at, change.until_unit = unit;
     }
     outcome.needed_bytes = change.needed_bytes = needs->needed_bytes();
+    if (needs->is_estimated) change.needed_most_bytes = needs->most_needed_bytes();
     return change;
   }
 
@@ -415,7 +416,7 @@ void limit_settings_by_growth(Plan& plan) {
   for (PlanChange& change : plan.changes) {
     if (change.kind != "setting" || !change.fits || plan.grows_bytes == 0) continue;
     change.grows = true;
-    const std::uint64_t full_at = plan.full_at(plan.gpu->capacity_bytes, change.needed_bytes, change.pool_share);
+    const std::uint64_t full_at = plan.full_at(plan.gpu->capacity_bytes, change.most_needed(), change.pool_share);
     if (plan.loop.steps != 0 && full_at >= plan.loop.steps) continue;
     change.fits = false;
     change.until = full_at;
@@ -435,8 +436,8 @@ void add_where(Plan& plan) {
   std::vector<PlanWhere> with;
   for (const Gpu& gpu : gpus) {
     if (plan.where.size() == kEach) break;
-    if (fits_on(gpu, plan.needed_bytes)) {
-      const std::uint64_t needed = plan.needed_bytes - std::min(plan.needed_bytes, plan.context_bytes);
+    if (fits_on(gpu, plan.most_needed())) {
+      const std::uint64_t needed = plan.most_needed() - std::min(plan.most_needed(), plan.context_bytes);
       const std::uint64_t full_at = plan.full_at(gpu.capacity_bytes, needed + gpu.context_bytes, plan.pool_share);
       if (full_at != 0 && plan.loop.steps > full_at) continue;  // its loop goes on
       plan.where.push_back({plan_gpu(gpu), {}, plan.loop.steps == 0 ? full_at : 0});
@@ -444,7 +445,7 @@ void add_where(Plan& plan) {
     }
     const PlanChange* least = nullptr;
     for (const PlanChange& change : plan.changes) {
-      const bool here = change.tried && !change.grows && fits_on(gpu, change.needed_bytes) &&
+      const bool here = change.tried && !change.grows && fits_on(gpu, change.most_needed()) &&
                         static_cast<std::uint64_t>(gpu.compute_major) >= change.compute &&
                         std::find(change.remedies.begin(), change.remedies.end(), "fsdp") == change.remedies.end();
       if (here && (least == nullptr || change.cost < least->cost)) least = &change;

@@ -87,7 +87,7 @@ class Search {
         as_run_(as_run),
         accumulates_(as_run.does("backward") && !as_run.does("accumulates") && plan.steps > 1),
         in_command_(find_in_command(plan.command, name)),
-        current_{0, plan.needed_bytes, plan.verdict != Verdict::kDoesNotFit, {}, {}, 0} {}
+        current_{0, plan.needed_bytes, plan.verdict != Verdict::kDoesNotFit && !plan.is_undecided(), {}, {}, 0} {}
 
   // Nothing where no number of that name, or of a usual one, was found.
   std::optional<PlanVary> run(const std::string& name) {

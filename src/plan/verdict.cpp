@@ -309,8 +309,14 @@ bool fell_at_the_end(const DryRunResult& run, const ProcessSummary& main) {
   return run.status > 128 && run.status != 128 + SIGINT && main.ended_in_order;
 }
 
-Verdict verdict_on(const DryRunResult& run, const ProcessSummary& main, const Plan& plan, bool interrupted) {
-  if (main.died_of_memory()) return Verdict::kDoesNotFit;
+// went_on: a run on a larger GPU has told what it needs in all.
+Verdict verdict_on(const DryRunResult& run, const ProcessSummary& main, const Plan& plan, bool interrupted,
+                   bool went_on) {
+  if (main.died_of_memory()) {
+    const bool may_fit = went_on && plan.gpu && plan.needed_most_bytes != 0 && plan.limit_bytes == 0 &&
+                         plan.needed_least_bytes <= plan.gpu->capacity_bytes;
+    return may_fit ? Verdict::kTight : Verdict::kDoesNotFit;
+  }
   if (interrupted || !main.ended_in_order || run.status == 128 + SIGINT) return Verdict::kInterrupted;
   if (!plan.unplanned.empty()) return Verdict::kUnplanned;
   const bool failed = main.exception || (run.status != 0 && !fell_at_the_end(run, main));
@@ -319,6 +325,28 @@ Verdict verdict_on(const DryRunResult& run, const ProcessSummary& main, const Pl
   if (!plan.gpu) return Verdict::kMeasured;
   if (plan.until_step != 0 && plan.needed_at_end_bytes == 0) return Verdict::kFitsUntil;
   return is_tight(*plan.gpu, std::max(plan.whole_need(), plan.needed_at_end_bytes)) ? Verdict::kTight : Verdict::kFits;
+}
+
+// What is estimated, and how much is needed at both ends of it.
+void describe_estimates(const Trace& trace, const Needs& needs, Plan& plan) {
+  if (!needs.is_estimated) return;
+  plan.needed_least_bytes = needs.least_needed_bytes();
+  plan.needed_most_bytes = needs.most_needed_bytes();
+  plan.peak_least = {needs.least.allocated_bytes, needs.least.reserved_bytes};
+  plan.peak_most = {needs.most.allocated_bytes, needs.most.reserved_bytes};
+  std::map<std::uint32_t, PlanEstimate> found;
+  for (const Event& event : trace.events) {
+    if (event.kind != EventKind::kEstimate || event.device != trace.devices[needs.slot].index) continue;
+    PlanEstimate& estimate = found[event.extra];
+    ++estimate.count;
+    estimate.largest_bytes = std::max(estimate.largest_bytes, event.size_bytes);
+  }
+  for (auto& [what, estimate] : found) {
+    estimate.what = trace.strings.at(StringId(what));
+    plan.estimates.push_back(std::move(estimate));
+  }
+  std::stable_sort(plan.estimates.begin(), plan.estimates.end(),
+                   [](const PlanEstimate& a, const PlanEstimate& b) { return a.largest_bytes > b.largest_bytes; });
 }
 
 }  // namespace
@@ -339,6 +367,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.peak_reserved_bytes = run.needs.reserved_bytes;
   plan.taken_bytes = run.needs.taken_bytes();
   plan.needed_bytes = run.needs.needed_bytes();
+  describe_estimates(run.trace, run.needs, plan);
   if (run.needs.pool) {
     plan.framework = *run.needs.pool == BfcFramework::kJax ? "jax" : "tensorflow";
     plan.pool_bytes = run.needs.segment_bytes;
@@ -377,7 +406,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   // of several GPUs it is not known which process used which at its fullest
   if (run.judgement.facts->usage.size() < 2) describe_together(first.processes, plan);
   if (!plan.failed) describe_growth(run.judgement.findings, *run.judgement.facts, run.needs.slot, plan);
-  plan.verdict = verdict_on(first, as_asked, plan, interrupted);
+  plan.verdict = verdict_on(first, as_asked, plan, interrupted, &first != &told);
   if (plan.verdict == Verdict::kProgramError) plan.stand_in_line = as_asked.stand_in_line;
   plan.notes = notes_of(run.trace);
   plan.grows = std::any_of(run.judgement.findings.begin(), run.judgement.findings.end(), [](const Finding& finding) {
@@ -415,6 +444,16 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.trace = std::filesystem::path(main.trace).lexically_relative(plan.folder).string();
   if (!plan.gpu) plan.fits = fits_on_catalogue(run.needs);
   return plan;
+}
+
+void weaken_failures(const Plan& plan, std::vector<Finding>& findings) {
+  if (!plan.failed || !plan.is_undecided()) return;
+  for (Finding& finding : findings) {
+    if (finding.rule != "memory/out-of-memory") continue;
+    finding.severity = Severity::kWarning;
+    finding.confidence = Confidence::kLikely;
+    finding.message += " With what is estimated at its least every request is served.";
+  }
 }
 
 }  // namespace faultline

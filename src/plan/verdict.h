@@ -9,4 +9,7 @@ namespace faultline {
 Plan describe(const PlanQuestion& question, const DryRunResult& first, const DryRunResult& told, const PlannedRun& run,
               bool interrupted);
 
+// It ran out of memory with what is likely, and would not with what is estimated at its least: that is no proof.
+void weaken_failures(const Plan& plan, std::vector<Finding>& findings);
+
 }  // namespace faultline

@@ -13,7 +13,7 @@ int exit_status(const Report& report) {
   if (verdict == Verdict::kUnplanned || verdict == Verdict::kProgramError || verdict == Verdict::kInterrupted) return 2;
   if (verdict == Verdict::kDoesNotFit || verdict == Verdict::kFitsUntil) return 1;
   if (report.plan && has_unjudged_limit(*report.plan)) return 2;
-  return report.plan && report.plan->holds_in_part() ? kHoldsInPart : 0;
+  return report.plan && (report.plan->holds_in_part() || report.plan->is_undecided()) ? kHoldsInPart : 0;
 }
 
 }  // namespace faultline

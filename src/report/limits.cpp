@@ -19,7 +19,8 @@ constexpr std::size_t kLinesTold = 8;
 struct Need {
   std::uint64_t bytes = 0;
   bool at_least = false;
-  std::string why_not;  // there is no such number
+  std::string why_not;                            // there is no such number
+  std::uint64_t least_bytes = 0, most_bytes = 0;  // where something is estimated
 };
 
 bool ran_to_no_end(const Plan& plan) {
@@ -35,6 +36,10 @@ Need need_of(const Plan& plan) {
     if (device.index != plan.device && device.reserved_bytes != 0)
       need.bytes = std::max(need.bytes, plan.context_bytes + device.reserved_bytes);
   }
+  need.most_bytes = std::max(need.bytes, plan.needed_most_bytes);
+  // what was not estimated stays: another GPU, what comes until the end
+  need.least_bytes =
+      plan.needed_most_bytes == 0 || need.bytes != plan.needed_bytes ? need.bytes : plan.needed_least_bytes;
   return need;
 }
 
@@ -164,7 +169,13 @@ std::vector<PlanLineChange> grown_lines(const Report& base, const Report& report
 
 PlanBudget judge_budget(const Plan& plan, std::uint64_t bytes) {
   Need need = need_of(plan);
+  const bool both_sides = need.why_not.empty() && need.least_bytes <= bytes && need.most_bytes > bytes;
   PlanBudget budget{bytes, need.bytes, need.at_least, std::move(need.why_not)};
+  if (both_sides) {
+    budget.why_not = fmt::format("it needs {} to {}: part of that is estimated", format_bytes(need.least_bytes),
+                                 format_bytes(need.most_bytes));
+    return budget;
+  }
   if (budget.why_not.empty() && budget.over_bytes() == 0) budget.why_not = why_not_kept(plan, bytes);
   return budget;
 }

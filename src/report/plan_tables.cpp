@@ -135,7 +135,12 @@ void print_fits(Page& page, const Plan& plan, bool verbose) {
     const PlanFit& fit = plan.fits[at];
     const std::string name = pad_right(shorten_middle(page.clean(fit.gpu.name), columns, page.unicode()), columns);
     page.line({{fmt::format("  {}  {}  ", name, pad_left(format_bytes(fit.gpu.capacity_bytes), 10))},
-               {fit.fits ? "fits" : "does not fit", fit.fits ? Style::kGood : Style::kError}});
+               {fit.fits      ? "fits"
+                : fit.perhaps ? "may fit"
+                              : "does not fit",
+                fit.fits      ? Style::kGood
+                : fit.perhaps ? Style::kWarning
+                              : Style::kError}});
   }
   if (end < plan.fits.size()) {
     const bool all_fit = std::all_of(plan.fits.begin() + static_cast<std::ptrdiff_t>(end), plan.fits.end(),

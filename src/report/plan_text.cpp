@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "report/finding_text.h"
 #include "report/limits.h"
+#include "report/needs_text.h"
 #include "report/phases_text.h"
 #include "report/plan_tables.h"
 #include "report/remedies_text.h"
@@ -83,7 +84,7 @@ Piece headline_of(const Page& page, const Plan& plan) {
     return {page.clean("WHAT IT NEEDS DEPENDS ON THE GPU, and none was named (--gpu)" + beside_verdict(plan)),
             Style::kWarning};
   std::string more;
-  if (plan.verdict == Verdict::kMeasured) more = " " + format_bytes(plan.needed_bytes);
+  if (plan.verdict == Verdict::kMeasured) more = " " + needed_text(plan);
   if (plan.verdict == Verdict::kFitsUntil) more = until_text(plan);
   const bool all_fit = !plan.devices.empty() && plan.verdict <= Verdict::kTight;
   if (plan.gpu && all_fit)
@@ -97,24 +98,9 @@ Piece headline_of(const Page& page, const Plan& plan) {
     more += fmt::format(", after {} that the program caught",
                         plan.caught_failures == 1 ? "an out-of-memory" : "out-of-memory errors");
   const std::string broken = broken_limits_text(plan);
-  return {page.clean(std::string(text) + more + beside_verdict(plan) + broken), broken.empty() ? style : Style::kError};
-}
-
-// PyTorch keeps what it took for reuse; where that is more than it needs, both are said, so that the sum at the peak is explained.
-std::string taken_text(const Plan& plan) {
-  const bool shrinks =
-      plan.needed_bytes < plan.taken_bytes && format_bytes(plan.needed_bytes) != format_bytes(plan.taken_bytes);
-  return shrinks ? fmt::format(" Where there is room it takes {}.", format_bytes(plan.taken_bytes)) : "";
-}
-
-// With just what was taken at the fullest the pieces would not lie as they do.
-std::string more_than_taken_text(const Plan& plan) {
-  if (plan.needed_bytes <= plan.taken_bytes || format_bytes(plan.needed_bytes) == format_bytes(plan.taken_bytes))
-    return {};
-  return fmt::format(
-      " That is {} more than it takes at the fullest: on a GPU of just that size so much is lost in gaps between "
-      "tensors.",
-      format_bytes(plan.needed_bytes - plan.taken_bytes));
+  return {
+      page.clean(std::string(plan.is_undecided() ? "TIGHT, MAY NOT FIT" : text) + more + beside_verdict(plan) + broken),
+      broken.empty() ? style : Style::kError};
 }
 
 // What fits is the rest: the requests that failed are not in the number.
@@ -122,34 +108,6 @@ std::string caught_text(const Plan& plan) {
   if (plan.caught_failures == 0) return {};
   return fmt::format(" It ran out of memory {} and went on; what it asked for then is not in this number.",
                      plan.caught_failures == 1 ? "once" : format_count(plan.caught_failures) + " times");
-}
-
-// Sizes that depend on values which a dry run does not compute are taken as large as they can be.
-std::string most_text(const Plan& plan) {
-  const bool any = std::any_of(plan.notes.begin(), plan.notes.end(), [](const PlanNote& note) { return note.most; });
-  return any ? " Where sizes depend on values it counts the most there can be, so it may need less: --real computes "
-               "them."
-             : "";
-}
-
-// JAX leaves a quarter of a GPU alone; TensorFlow's reserve counts as context.
-std::string pool_text(const Plan& plan) {
-  constexpr double kUsualShare = 0.75;
-  constexpr std::uint64_t kSmall = 64 * kMiB;
-  if (plan.framework.empty()) return {};
-  std::string text;
-  if (plan.framework == "jax" && plan.pool_share < 1)
-    text = fmt::format(" {} of it are JAX's pool, which may take {:.0f} % of a GPU{}.", format_bytes(plan.pool_bytes),
-                       100 * plan.pool_share,
-                       plan.pool_share == kUsualShare ? " (XLA_CLIENT_MEM_FRACTION)" : ", as is set");
-  std::uint64_t live_bytes = 0;
-  for (const auto& [category, size_bytes] : plan.live_at_peak) live_bytes += size_bytes;
-  if (plan.pool_bytes > live_bytes + kSmall && 20 * (plan.pool_bytes - live_bytes) > plan.pool_bytes)
-    text += fmt::format(
-        " At most {} are in use at one time; the pool needs {} more because what is free in it lies in pieces that "
-        "are too small for what is asked, or is the rest of chunks that it does not split.",
-        format_bytes(live_bytes), format_bytes(plan.pool_bytes - live_bytes));
-  return text;
 }
 
 std::string fits_text(const Plan& plan) {
@@ -160,13 +118,17 @@ std::string fits_text(const Plan& plan) {
         "took {} of the {}",
         plan.filling->line, format_bytes(plan.filling->took_less_bytes), format_bytes(plan.filling->told_less_bytes),
         format_bytes(plan.needed_bytes), capacity);
-  if (plan.together_bytes <= plan.needed_bytes)
-    return fmt::format("It needs {} and the GPU has {}: {} to spare", format_bytes(plan.needed_bytes), capacity,
+  if (plan.is_undecided())
+    return fmt::format("It needs {} and the GPU has {}, which is between the two: whether it fits is not known",
+                       needed_text(plan), capacity);
+  if (plan.together_bytes <= plan.most_needed())
+    return fmt::format("It needs {} and the GPU has {}: {}{} to spare", needed_text(plan), capacity,
+                       needed_text(plan) == format_bytes(plan.needed_bytes) ? "" : "at least ",
                        format_bytes(plan.spare_bytes()));
   return fmt::format(
       "The processes that ran at one time take up to {} together and the GPU has {}: {} to spare; the one that needs "
       "most needs {}",
-      format_bytes(plan.together_bytes), capacity, format_bytes(plan.spare_bytes()), format_bytes(plan.needed_bytes));
+      format_bytes(plan.together_bytes), capacity, format_bytes(plan.spare_bytes()), needed_text(plan));
 }
 
 // A program that asked how much memory there is, and was told of a GPU that nobody named.
@@ -214,7 +176,7 @@ std::string cut_text(const Plan& plan) {
 }
 
 std::string sizes_of(const Plan& plan) {
-  const std::string needed = format_bytes(plan.needed_bytes);
+  const std::string needed = needed_text(plan), estimated = estimate_text(plan);
   const std::string capacity = plan.gpu ? format_bytes(plan.gpu->capacity_bytes) : "";
   switch (plan.verdict) {
     case Verdict::kDoesNotFit:
@@ -236,7 +198,7 @@ std::string sizes_of(const Plan& plan) {
              (plan.failed_in_step > 1
                   ? fmt::format(" It fits until step {}, which fails.", format_count(plan.failed_in_step))
                   : "") +
-             (plan.framework.empty() ? more_than_taken_text(plan) + taken_text(plan) : pool_text(plan)) +
+             estimated + (plan.framework.empty() ? more_than_taken_text(plan) + taken_text(plan) : pool_text(plan)) +
              most_text(plan) + cut_text(plan);
     case Verdict::kFitsUntil:
       return fmt::format(
@@ -247,25 +209,26 @@ std::string sizes_of(const Plan& plan) {
                  plan.until_latest == 0
                      ? ""
                      : fmt::format(" to {}, for it does not grow evenly", format_count(plan.until_latest))) +
-             loop_text(plan) + not_seen_text(plan) + cut_text(plan);
+             estimated + loop_text(plan) + not_seen_text(plan) + cut_text(plan);
     case Verdict::kUnplanned:
       return fmt::format("{}{}. Whether it fits is not known.", plan.unplanned,
                          plan.unplanned_line.empty() ? "" : " (" + plan.unplanned_line + ")") +
              (plan.peak_reserved_bytes != 0 ? fmt::format(" What was planned needs {}.", needed) : "");
     case Verdict::kFits:
-      return fits_text(plan) + "." + growing_text(plan) + pool_text(plan) + taken_text(plan) + caught_text(plan) +
-             not_seen_text(plan) + cut_text(plan);
+      return fits_text(plan) + "." + estimated + growing_text(plan) + pool_text(plan) + taken_text(plan) +
+             caught_text(plan) + not_seen_text(plan) + cut_text(plan);
     case Verdict::kTight:
       return fits_text(plan) +
-             (plan.gpu && is_tight(*plan.gpu, plan.whole_need()) ? ", which is less than the figures are sure of."
-                                                                 : ".") +
-             growing_text(plan) + pool_text(plan) + taken_text(plan) + caught_text(plan) + most_text(plan) +
+             (plan.gpu && !plan.is_undecided() && is_tight(*plan.gpu, plan.whole_need())
+                  ? ", which is less than the figures are sure of."
+                  : ".") +
+             estimated + growing_text(plan) + pool_text(plan) + taken_text(plan) + caught_text(plan) + most_text(plan) +
              not_seen_text(plan) + cut_text(plan);
     case Verdict::kMeasured:
       if (plan.filling) return sized_text(plan);
       return fmt::format("{} of it are for the CUDA context and libraries, an assumption.",
                          format_bytes(plan.context_bytes)) +
-             taken_text(plan) + not_seen_text(plan);
+             estimated + taken_text(plan) + not_seen_text(plan);
     case Verdict::kProgramError:
     case Verdict::kInterrupted:
       return (plan.stand_in_line.empty()
@@ -383,7 +346,7 @@ void print_failure(Page& page, const Plan& plan, const PlanContext& context) {
                         ? fmt::format("at least {} step{} of each optimizer", format_count(plan.steps_before_failure),
                                       plan.steps_before_failure == 1 ? "" : "s")
                         : steps_text(plan, plan.steps_before_failure));
-  page.row("fails at", place, Style::kStrong);
+  page.row(plan.is_undecided() ? "may fail at" : "fails at", place, Style::kStrong);
   if (context.failure == nullptr || context.verbose) return;
   const Finding& failure = *context.failure;
   for (const Location& caller : failure.call_path) {
@@ -470,6 +433,9 @@ static std::string verdict_words(const Plan& plan) {
   switch (plan.verdict) {
     case Verdict::kFits:
     case Verdict::kTight:
+      if (plan.is_undecided())
+        return "may not fit: needs " + needed_text(plan) + ", and the GPU has " +
+               format_bytes(plan.gpu->capacity_bytes) + beside_verdict(plan);
       return fmt::format("fits{}{}, {} to spare", plan.verdict == Verdict::kTight ? " tightly" : "",
                          plan.stopped.empty() ? "" : " as far as it was run", format_bytes(plan.spare_bytes())) +
              beside_verdict(plan);
@@ -484,7 +450,7 @@ static std::string verdict_words(const Plan& plan) {
              (plan.interrupted ? " (the plan was stopped by a signal)" : "");
     case Verdict::kMeasured:
       if (plan.filling) return "what it needs depends on the GPU, and none was named (--gpu)" + beside_verdict(plan);
-      return "needs " + format_bytes(plan.needed_bytes) + beside_verdict(plan);
+      return "needs " + needed_text(plan) + beside_verdict(plan);
     case Verdict::kProgramError:
       return std::string(plan.stand_in_line.empty()
                              ? "the program failed by itself"

@@ -82,13 +82,15 @@ std::string result_of(const Plan& plan, const PlanChange& change, bool wanted) {
   const std::uint64_t saved = plan.saved_bytes(change);
   const std::uint64_t difference = saved != 0 ? saved : change.needed_bytes - plan.needed_bytes;
   std::string result = fmt::format("needs {}", format_bytes(change.needed_bytes));
+  if (format_bytes(change.most_needed()) != format_bytes(change.needed_bytes))
+    result += fmt::format(" (at most {})", format_bytes(change.most_needed()));
   if (difference != 0) result += fmt::format(", {} {}", format_bytes(difference), saved != 0 ? "less" : "more");
   if (!wanted) return result;
   if (change.until != 0)
     return fmt::format("it fits until about {} {}: {}", change.until_unit, format_count(change.until), result);
-  return (!change.fits                                           ? "not enough: "
-          : plan.gpu && is_tight(*plan.gpu, change.needed_bytes) ? "fits, but tightly: "
-                                                                 : "fits: ") +
+  return (!change.fits                                            ? "not enough: "
+          : plan.gpu && is_tight(*plan.gpu, change.most_needed()) ? "fits, but tightly: "
+                                                                  : "fits: ") +
          result;
 }
 
@@ -161,7 +163,7 @@ void print_unfinished(Page& page, const Plan& plan) {
 }  // namespace
 
 void print_remedies(Page& page, const Plan& plan, bool verbose, const Finding* perhaps_leak) {
-  const bool wanted = plan.verdict == Verdict::kDoesNotFit;
+  const bool wanted = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided();
   const std::vector<const PlanChange*> told = changes_to_tell(plan, wanted, verbose);
   const auto tried = static_cast<std::size_t>(
       std::count_if(plan.changes.begin(), plan.changes.end(), [](const PlanChange& change) { return change.tried; }));

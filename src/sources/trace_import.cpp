@@ -116,6 +116,7 @@ Event TraceImport::renumbered(const Event& from) {
     case EventKind::kTensorNote: event.extra = renumber(tensors_, from.extra); break;
     case EventKind::kOpBegin:
     case EventKind::kOpEnd:
+    case EventKind::kEstimate:
     case EventKind::kStepMark: event.extra = renumber(strings_, from.extra); break;
     case EventKind::kLaunch: event.extra = renumber(launches_, from.extra); break;
     case EventKind::kCopy: event.extra = renumber(copies_, from.extra); break;

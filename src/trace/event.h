@@ -24,6 +24,8 @@
 //   StepMark      -                step number       -             string: the name
 //   Violation     address          bytes             nearest       violation table
 //   Fault         address          access bytes      nearest       fault table (calls.h)    kAddressKnown: the address was rebuilt
+//   Estimate      at least, bytes  at most, bytes    the id or 0   string: what is          the size of that request is not known, only its bounds; 0: a
+//                                                                  estimated                request that was not made, and may be, to be returned at once
 //
 // A call that failed is its event flagged kFailed, where there is one, and then an OpEnd flagged kFailed whose extra is "function: error". A free of a
 // pointer that the heap never handed out names no allocation.
@@ -69,8 +71,9 @@ enum class EventKind : std::uint8_t {
   kStepMark,
   kViolation,
   kFault,
+  kEstimate,
 };
-inline constexpr int kEventKindCount = 19;
+inline constexpr int kEventKindCount = 20;
 std::string_view name_of(EventKind kind);
 
 // A Free in two halves: the program lets go (requested); the heap may hand the bytes out again (completed). They differ where other

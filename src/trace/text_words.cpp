@@ -13,8 +13,9 @@ namespace faultline {
 namespace {
 
 constexpr std::array<std::string_view, kEventKindCount> kVerbs = {
-    "alloc",  "free", "alloc-failed", "map",      "unmap",  "host-pin",    "host-unpin", "copy",      "set",  "launch",
-    "record", "wait", "sync",         "op-begin", "op-end", "tensor-note", "step",       "violation", "fault"};
+    "alloc",  "free",        "alloc-failed", "map",       "unmap", "host-pin", "host-unpin",
+    "copy",   "set",         "launch",       "record",    "wait",  "sync",     "op-begin",
+    "op-end", "tensor-note", "step",         "violation", "fault", "estimate"};
 
 struct CapabilityWord {
   Capability bit;

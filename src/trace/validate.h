@@ -21,7 +21,8 @@ constexpr bool makes_allocation(EventKind kind) { return kind == EventKind::kAll
 constexpr bool ends_allocation(EventKind kind) { return kind == EventKind::kFree || kind == EventKind::kHostUnpin; }
 constexpr bool extra_is_tensor(EventKind kind) { return kind == EventKind::kAlloc || kind == EventKind::kTensorNote; }
 constexpr bool extra_is_string(EventKind kind) {
-  return kind == EventKind::kOpBegin || kind == EventKind::kOpEnd || kind == EventKind::kStepMark;
+  return kind == EventKind::kOpBegin || kind == EventKind::kOpEnd || kind == EventKind::kStepMark ||
+         kind == EventKind::kEstimate;
 }
 constexpr bool extra_is_call(EventKind kind) {
   return kind == EventKind::kLaunch || kind == EventKind::kCopy || kind == EventKind::kFault ||

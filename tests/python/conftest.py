@@ -24,6 +24,7 @@ def binary():
 # Left out unless --all is given (`make test-all`), so that `make test` stays within minutes on two cores: of large tables of cases every
 # nth, and single tests that start many processes with PyTorch in each.
 EVERY_NTH = {
+    "plan/test_value_sizes.py": 4,
     "plan/test_accumulation.py": 3,
     "plan/test_accuracy.py": 4,
     "plan/test_alike.py": 2,
@@ -35,6 +36,7 @@ EVERY_NTH = {
     "plan/test_files.py": 2,
     "plan/test_jax_constants.py": 5,
     "plan/test_jax_recomputation.py": 5,
+    "plan/test_intervals.py": 4,
     "plan/test_leak_verdicts.py": 4,
     "plan/test_leaks.py": 7,
     "plan/test_loop_ends.py": 3,

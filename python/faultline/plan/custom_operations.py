@@ -11,7 +11,7 @@ import re
 
 import torch
 
-from . import learned_shapes, temporaries, tensors
+from . import learned_shapes, loose_sizes, temporaries, tensors, value_sized_results
 from .missing_shapes import returns_what_it_writes
 from .naming import op_name
 from .older_torch import OutOfMemoryError
@@ -23,7 +23,13 @@ _PYTORCH = re.compile(
 )
 _GPU_KEYS = ("CUDA", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 _kernels: dict[tuple[str, str], object] = {}  # (operation with overload, dispatch key) → a Python function
-_AT_MOST = {"torchvision::nms": lambda operands: [((operands[0].size(0),), torch.int64)]}  # sizes that values decide
+# Sizes that values decide, and what is taken beside them: a bit for each pair of boxes, the order of their scores and the boxes in it.
+_AT_MOST = {
+    "torchvision::nms": lambda operands: (
+        [((operands[0].size(0),), torch.int64)],
+        operands[0].size(0) * (8 * -(-operands[0].size(0) // 64) + 8 + 4 * operands[0].element_size()),
+    )
+}
 _cannot_run: set = set()  # operations whose Python code does not run without a GPU
 RUN_OWN_CODE = {
     "bitsandbytes"
@@ -75,8 +81,13 @@ def answer(dry, func, args, kwargs, operands):
     if told is not None:
         return _as_told(dry, func, told, args, kwargs, operands)
     if op_name(func) in _AT_MOST:
+        known = value_sized_results.from_values(dry, func, args, kwargs, operands)
+        if known is not None:
+            return known
         dry.notes.at_most(f"{op_name(func)} keeps as many as values say: all were counted, the most there can be")
-        return _make(dry, func, _AT_MOST[op_name(func)](operands), operands, 0)
+        looks, scratch_bytes = _AT_MOST[op_name(func)](operands)
+        with loose_sizes.made_with(dry.memory, looks[0][0][0]):
+            return _make(dry, func, looks, operands, scratch_bytes)
     has_rule = _has_shape_rule(func)
     kernel = _kernel_of(func)
     if kernel is not None and func not in _cannot_run and (not has_rule or func.namespace in RUN_OWN_CODE):

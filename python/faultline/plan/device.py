@@ -87,6 +87,7 @@ _SIGNATURES = {
         c_int32,
         [c_void_p, c_uint32, c_uint64, c_uint32, c_uint32, c_uint32, c_uint32, POINTER(c_uint32), POINTER(c_uint64)],
     ),
+    "estimate": (None, [c_void_p, c_uint32, c_uint32, c_uint32, c_uint64, c_uint64, c_uint32, c_uint32]),
     "free": (None, [c_void_p, c_uint32, c_uint32]),
     "empty_cache": (None, [c_void_p, c_uint32, c_uint32]),
     "set_limit": (None, [c_void_p, c_uint32, c_uint64]),
@@ -196,6 +197,12 @@ class Device:
         if self._alloc(self._handle, place, size_bytes, stream, heap, stack, tensor, byref(allocation), byref(address)):
             raise OutOfMemory(size_bytes)
         return allocation.value, address.value
+
+    def estimate(self, size, allocation: int, stream: int = 0, stack: int = 0, place: int = 0) -> None:
+        """The size of what was just allocated is an Estimated; allocation 0: nothing was, and may be for a moment."""
+        if size.is_open:
+            what = self.string(size.what)
+            self._estimate(self._handle, place, stream, allocation, size.least, size.most, what, stack)
 
     def free(self, allocation: int, stack: int = 0) -> None:
         self._free(self._handle, allocation, stack)

@@ -19,6 +19,7 @@ from . import (
     functional_collectives,
     indices,
     kv_cache,
+    loose_sizes,
     layouts,
     missing_shapes,
     operations,
@@ -203,7 +204,11 @@ class DryRunMode(TorchDispatchMode):
         outcome = self.outcome(func, args, kwargs, operands)
         if func in indices.CHECKED:
             indices.check(self, func, args, kwargs)
-        result, fresh = self._realize(func, outcome, operands)
+        self.memory.loose = loose_sizes.of(self.memory, func, args, operands)
+        try:
+            result, fresh = self._realize(func, outcome, operands)
+        finally:
+            self.memory.loose = None
         for index, size, stride, offset, grows in outcome.changed:
             self._change(operands[index], size, stride, offset, grows)
         if outcome.mutated and self.progress.updates.watches:
@@ -416,6 +421,8 @@ class DryRunMode(TorchDispatchMode):
                     make()
                 elif step > 0:
                     taken.append(memory.take(step, stack, note)[0])
+                elif step == 0:
+                    memory.may_take(step, stack)
                 else:
                     memory.device.free(taken[-step - 1], stack)
                     taken[-step - 1] = 0

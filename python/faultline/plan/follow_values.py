@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import ranges, shares, stand_ins
+from . import chosen, ranges, shares, stand_ins
 from .memory import Memory
 from .operations import only_written, overloads
 from .outcome import replace_tensors
@@ -31,6 +31,7 @@ class ValueFollower:
         if not values.everything:
             self._choose_stand_ins(func, args, operands, outcome, fresh)
             shares.follow(self.memory, func, args, operands, fresh)
+            chosen.follow(self.memory, func, args, operands, outcome, fresh)
             if (
                 fresh
                 and not any(t.numel() <= 1024 or values.worth_knowing(t.numel(), t.dtype) for t in fresh)

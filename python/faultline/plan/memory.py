@@ -11,8 +11,9 @@ import threading
 import torch
 
 from ..common.stacks import Stacks
-from . import places
+from . import loose_sizes, places
 from .device import HEAP_TORCH, Device, OutOfMemory
+from .estimates import Estimated
 from .older_torch import OutOfMemoryError, StorageRef, notice_deaths
 
 storage_id = torch._C._storage_id
@@ -36,6 +37,8 @@ class Record(StorageRef):
         "classes",
         "most",
         "extremes",
+        "chosen",
+        "loose",
         "unset",
         "stack",
         "tensor",
@@ -59,6 +62,8 @@ class Record(StorageRef):
         self.share = self.classes = None  # of unknown values: see shares.py
         self.most = None  # what unknown whole numbers are at most: see ranges.py
         self.extremes = None  # the least and the largest of all of them, where that is sure: see indices.py
+        self.chosen = None  # how many of its elements are nonzero at most: see chosen.py
+        self.loose = None  # values decide how many rows it has: see loose_sizes.py
         self.unset = False  # nobody has written it (torch.empty), or it follows from what nobody has
         self.kept = None  # another storage that must live as long as this one
         self.made_in_call = 0  # of the model, and whether it is a cache of keys and values: see kv_cache.py
@@ -93,6 +98,8 @@ class Memory:
         self.allocations_at_failure = -1  # how many had been served when one last failed
         self._refusals_left = -1  # until the GPU grows; -1: it does not
         self.size_of = None  # function(tensor, stack, bytes) → the bytes it takes, for a remedy
+        self.any_loose = False  # a size depended on values
+        self.loose = None  # of the operation that runs: sizes of dimensions that may be smaller
         self.unseen = False  # what is made now is Faultline's own, and not on the device
 
     @property
@@ -127,10 +134,13 @@ class Memory:
         allocation = address = 0
         if size_bytes and self.size_of is not None:
             size_bytes = self.size_of(tensor, stack, size_bytes)
+        loose = None
         if size_bytes:
-            allocation, address = self.take(size_bytes, stack, tensor_number)
+            size, loose = loose_sizes.of_result(self, tensor, size_bytes) if self.loose else (size_bytes, None)
+            allocation, address = self.take(size, stack, tensor_number, is_result=True)
         key = storage_id(tensor)
         record = Record(storage, self._died, key, allocation, address, size_bytes, stack, tensor_number)
+        record.loose = loose
         record.kept = keep
         self.records[key] = record
         return record
@@ -141,19 +151,30 @@ class Memory:
         if refusals == 0:
             self.device.set_overcommit(True)
 
-    def take(self, size_bytes: int, stack: int, tensor_number: int = 0) -> tuple[int, int]:
+    def take(self, size_bytes: int, stack: int, tensor_number: int = 0, is_result: bool = False) -> tuple[int, int]:
         if self.unseen:
             return 0, 0
+        if self.loose and not is_result:
+            size_bytes = loose_sizes.of_temporary(size_bytes)
         notice_deaths()
         try:
             place = places.here()
             heap = self.heap if not self.thread_heaps else self._heap_of_thread(place)
-            return self.device.alloc(size_bytes, self.streams[place], heap, stack, tensor_number, place)
+            served = self.device.alloc(size_bytes, self.streams[place], heap, stack, tensor_number, place)
+            if isinstance(size_bytes, Estimated):
+                self.device.estimate(size_bytes, served[0], self.streams[place], stack, place)
+            return served
         except OutOfMemory:
             self.allocations_at_failure = self.allocations()
             if self._refusals_left > 0:
                 self.grow_after(self._refusals_left - 1)
             raise OutOfMemoryError(self.out_of_memory_text(size_bytes)) from None
+
+    def may_take(self, size: Estimated, stack: int) -> None:
+        """A request that is likely not made."""
+        if not self.unseen:
+            place = places.here()
+            self.device.estimate(size, 0, self.streams[place], stack, place)
 
     def _heap_of_thread(self, place: int) -> int:
         chosen = self.thread_heaps.get(threading.get_ident(), ())

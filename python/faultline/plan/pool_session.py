@@ -17,6 +17,7 @@ from .._file_owner import is_library, is_own
 from ..common.stacks import Stacks, user_line
 from . import dry_run_session, vary
 from .device import HEAP_DRIVER, OutOfMemory, PoolDevice
+from .estimates import Estimated, may_be_taken
 from .gpu import Gpu
 from .notes import Notes
 from .unplannable import Unplannable
@@ -124,12 +125,19 @@ class PoolSession:
         return known
 
     def take(self, size_bytes: int, stack: int, tensor: int = 0) -> int:
-        """The allocation; raises OutOfMemory."""
-        if size_bytes == 0 or self.closed or os.getpid() != self.owner:
+        """The allocation; raises OutOfMemory. The size may be an Estimated, whose ends the plan then counts with, too."""
+        may_be = may_be_taken(size_bytes)
+        if (size_bytes == 0 and not may_be) or self.closed or os.getpid() != self.owner:
             return 0
         self.open()
+        if may_be:
+            self.device.estimate(size_bytes, 0, stack=stack)
+            return 0
         try:
-            return self.device.alloc(size_bytes, stack=stack, tensor=tensor)[0]
+            allocation = self.device.alloc(size_bytes, stack=stack, tensor=tensor)[0]
+            if isinstance(size_bytes, Estimated):
+                self.device.estimate(size_bytes, allocation, stack=stack)
+            return allocation
         except OutOfMemory:
             self._note_refusal()
             raise

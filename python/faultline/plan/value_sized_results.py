@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import torch
 
-from . import shares, temporaries, tensors
+from . import chosen, loose_sizes, shares, temporaries, tensors
 from .operations import handles, overloads
 from .outcome import Outcome, flatten, replace_tensors
 
 aten = torch.ops.aten
 
 
-def _dynamic(dry, func, args, kwargs, worst_size, text: str):
-    """Runs on the values where they are known; else the largest result that can come out."""
+def _dynamic(dry, func, args, kwargs, worst_size, text: str, is_loose: bool = True, counts_all: bool = False):
+    """Runs on the values where they are known; else the largest result that can come out. counts_all: stand-ins for values do not say how many are chosen."""
     operands = flatten(args, kwargs)
     hosts = [t if not t.is_cuda else dry.values.view(t) for t in operands]
-    if all(h is not None for h in hosts):
+    assumed = any(t.is_cuda and dry.values.is_assumed(t) for t in operands)
+    if all(h is not None for h in hosts) and not (assumed and counts_all):
         order = iter(hosts)
         host_args, host_kwargs = replace_tensors(args, kwargs, lambda _t: next(order))
         result = func(*host_args, **host_kwargs)
-        assumed = any(t.is_cuda and dry.values.is_assumed(t) for t in operands)
         return _bring(dry, func, args, kwargs, result, assumed, operands)
     dry.notes.at_most(text)
-    return _bring_unknown(dry, func, args, kwargs, worst_size(), operands)
+    looks = worst_size()
+    if not is_loose:
+        return _bring_unknown(dry, func, args, kwargs, looks, operands)
+    with loose_sizes.made_with(dry.memory, looks[0][0][0]):
+        return _bring_unknown(dry, func, args, kwargs, looks, operands)
+
+
+def from_values(dry, func, args, kwargs, operands):
+    """The result where all values are computed (--real); None: they are not known."""
+    hosts = [t if not t.is_cuda else dry.values.view(t) for t in operands]
+    if any(h is None for h in hosts) or any(t.is_cuda and dry.values.is_assumed(t) for t in operands):
+        return None
+    order = iter(hosts)
+    host_args, host_kwargs = replace_tensors(args, kwargs, lambda _t: next(order))
+    with torch.utils._python_dispatch._disable_current_modes():
+        result = func(*host_args, **host_kwargs)
+    return _bring(dry, func, args, kwargs, result, False, operands)
 
 
 def allocate(dry, func, size, stride, dtype, operands, stack=-1):
@@ -69,6 +85,12 @@ def _bring_unknown(dry, func, args, kwargs, looks, operands):
     return made[0] if len(made) == 1 else tuple(made)
 
 
+def _most(dry, x) -> int:
+    """How many of its elements can be nonzero."""
+    known = chosen.most(dry.memory, x)
+    return x.numel() if known is None else known
+
+
 def _share(dry, mask) -> int | None:
     return shares.expected(dry.memory, mask) if mask.is_cuda and dry.values.is_assumed(mask) else None
 
@@ -84,8 +106,9 @@ def nonzero(dry, func, args, kwargs):
         func,
         args,
         kwargs,
-        lambda: [((x.numel(), x.dim()), torch.int64)],
-        f"nonzero() of {x.numel()} unknown values: all were counted as nonzero, the most there can be",
+        lambda: [((_most(dry, x), x.dim()), torch.int64)],
+        f"nonzero() of {x.numel()} unknown values: {_all(_most(dry, x), x)} counted as nonzero, the most there can be",
+        counts_all=True,
     )
 
 
@@ -101,9 +124,23 @@ def masked_select(dry, func, args, kwargs):
         func,
         args,
         kwargs,
-        lambda: [((size,), x.dtype)],
+        lambda: [((_most(dry, mask) if x.size() == mask.size() else size,), x.dtype)],
         f"masked_select() with an unknown mask: all {size} elements were taken, the most there can be",
+        counts_all=True,
     )
+
+
+def _all(count: int, x) -> str:
+    return "all were" if count == x.numel() else f"{count} were"
+
+
+def _places(dry, mask) -> list:
+    """The indices of what the mask chooses at most, as nonzero() makes them."""
+    with dry:
+        made = [torch.empty(_most(dry, mask), dtype=torch.int64, device=mask.device) for _ in range(mask.dim())]
+    for column in made:
+        loose_sizes.mark(dry.memory, column)
+    return made
 
 
 @handles(aten.index.Tensor)
@@ -119,12 +156,11 @@ def index(dry, func, args, kwargs):
                 dry.notes.add("value", shares.told("indexing with an unknown mask", count, i.numel()))
                 with dry:
                     known += [torch.empty(count, dtype=torch.int64, device=i.device) for _ in range(i.dim())]
-            elif host is None:
+            elif host is None or i.is_cuda and dry.values.is_assumed(i):
                 dry.notes.at_most(
-                    f"indexing with an unknown mask of {i.numel()} elements: all were taken, the most there can be"
+                    f"indexing with an unknown mask of {i.numel()} elements: {_all(_most(dry, i), i)} taken, the most there can be"
                 )
-                with dry:
-                    known += [torch.empty(i.numel(), dtype=torch.int64, device=i.device) for _ in range(i.dim())]
+                known += _places(dry, i)
             else:
                 with dry:
                     known += [column.to(x.device) for column in host.nonzero().unbind(1)]
@@ -159,6 +195,7 @@ def repeat_interleave(dry, func, args, kwargs):
         kwargs,
         lambda: [((size if size is not None else args[0].numel(),), torch.int64)],
         "repeat_interleave() with unknown counts: each was taken as 1",
+        is_loose=False,
     )
 
 
@@ -172,4 +209,5 @@ def bincount(dry, func, args, kwargs):
         kwargs,
         lambda: [((max(least, 1),), torch.int64)],
         "bincount() of unknown values: one bin, or minlength",
+        is_loose=False,
     )

@@ -84,7 +84,8 @@ class BfcWhatIf {
         settings_(settings),
         budget_bytes_(options.segment_budget_bytes.value_or(findings.room_bytes.value_or(kBfcNoLimit))),
         regions_(recording, budget_bytes_),
-        curve_(options.curve) {
+        curve_(options.curve),
+        sizes_(recording.trace, options.estimates) {
     result_.model = "bfc";
     if (options.want_trace) writer_ = std::make_unique<BfcReplayTrace>(recording);
   }
@@ -95,6 +96,7 @@ class BfcWhatIf {
     if (curve_ != nullptr && first != 0) curve_->note(first - 1, reserved_bytes());
     for (std::size_t at = first; at < events.size(); ++at) {
       const Event& event = events[at];
+      if (event.device == recording_.device && sizes_.of_unmade(event) != 0) serve_unmade(at, event);
       const std::uint32_t pool = recording_.pool_of(event);
       if (pool == kNoPool || (event.kind == EventKind::kFree && event.has(kFailed))) {
         if (writer_) writer_->other(event);
@@ -190,8 +192,20 @@ class BfcWhatIf {
     result_.peak_reserved_bytes = std::max(result_.peak_reserved_bytes, reserved_bytes());
   }
 
-  void on_alloc(std::size_t at, const Event& event, std::uint32_t pool) {
-    if (!recording_.valid(event.allocation) || place_of_[event.allocation.index()].known()) return;
+  // What may be taken for a moment and was not.
+  void serve_unmade(std::size_t at, const Event& event) {
+    Event request = event;
+    request.size_bytes = sizes_.of_unmade(event);
+    const std::uint32_t pool = recording_.main_pool();
+    const BfcChunkIndex chunk = place(at, request, pool, AllocationId(1));
+    if (chunk != kNoChunk) pools_[pool].free(chunk);
+  }
+
+  void on_alloc(std::size_t at, const Event& recorded, std::uint32_t pool) {
+    if (!recording_.valid(recorded.allocation) || place_of_[recorded.allocation.index()].known()) return;
+    Event event = recorded;
+    event.size_bytes = sizes_.of(recorded);
+    if (event.size_bytes == 0 && recorded.size_bytes != 0) return;
     const BfcChunkIndex chunk = place(at, event, pool, event.allocation);
     if (chunk == kNoChunk) {
       if (writer_ && event.size_bytes != 0) writer_->failed(event);
@@ -213,7 +227,7 @@ class BfcWhatIf {
 
   // The recorded program saw this request fail. If it is served here, what would have come of it is not known: it is given back at once.
   void on_failed(std::size_t at, const Event& event, std::uint32_t pool) {
-    if (event.size_bytes == 0) return;
+    if (event.size_bytes == 0 || sizes_.is_of_estimate(at)) return;
     ++result_.recorded_failures;
     const BfcChunkIndex chunk = place(at, event, pool, AllocationId(1));
     if (chunk == kNoChunk) {
@@ -242,6 +256,7 @@ class BfcWhatIf {
   std::uint64_t budget_bytes_;
   Regions regions_;
   ReplayCurve* curve_;
+  EstimatedSizes sizes_;
   std::vector<BfcPool> pools_;
   std::vector<BfcPlace> place_of_;  // by allocation
   std::unique_ptr<BfcReplayTrace> writer_;

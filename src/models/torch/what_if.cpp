@@ -59,6 +59,7 @@ class TorchWhatIf {
         findings_(findings),
         want_trace_(options.want_trace),
         curve_(options.curve),
+        sizes_(recording.trace, options.estimates),
         limit_(limit_of(recording, recorded.settings, settings, options.changes)) {
     budget_ = options.segment_budget_bytes ? *options.segment_budget_bytes : findings.budget_bytes.value_or(kNoBudget);
     budget_ = std::min(budget_, kNoBudget);
@@ -145,6 +146,7 @@ class TorchWhatIf {
         if (curve_ != nullptr) curve_->note(at, allocator_->reserved_bytes());
       }
       const Event& event = events[at];
+      if (event.device == recording_.device && sizes_.of_unmade(event) != 0) serve_unmade(at, event);
       if (recording_.role(event) != HeapRole::kTorch) {
         if constexpr (kWrite) writer_->other(event);
         continue;
@@ -212,9 +214,22 @@ class TorchWhatIf {
     return block;
   }
 
+  // What may be taken for a moment and was not.
+  void serve_unmade(std::size_t at, const Event& event) {
+    Event request = event;
+    request.size_bytes = sizes_.of_unmade(event);
+    const std::uint64_t rounded =
+        request.size_bytes <= kTorchLargestRequest ? allocator_->round(request.size_bytes) : 0;
+    const BlockIndex block = place(at, request, rounded, 0);
+    if (block != kNoIndex) allocator_->free_now(block);
+  }
+
   template <bool kWrite>
-  void serve_alloc(std::size_t at, const Event& event) {
-    if (!recording_.valid(event.allocation) || block_of_[event.allocation.index()] != kNoIndex) return;
+  void serve_alloc(std::size_t at, const Event& recorded) {
+    if (!recording_.valid(recorded.allocation) || block_of_[recorded.allocation.index()] != kNoIndex) return;
+    Event event = recorded;
+    event.size_bytes = sizes_.of(recorded);
+    if (event.size_bytes == 0 && recorded.size_bytes != 0) return;
     if constexpr (kWrite) writer_->begin(event);
     const std::uint64_t rounded = event.size_bytes <= kTorchLargestRequest ? allocator_->round(event.size_bytes) : 0;
     const BlockIndex block = place(at, event, rounded, arena_of(event));
@@ -269,6 +284,7 @@ class TorchWhatIf {
   // The recorded program saw this request fail. If it is served here, what would have come of it is not known: it is given back at once.
   template <bool kWrite>
   void serve_failed(std::size_t at, const Event& event) {
+    if (sizes_.is_of_estimate(at)) return;
     if constexpr (kWrite) writer_->begin(event);
     ++result_.recorded_failures;
     const BlockIndex block = place(at, event, event.size_bytes, recording_.arena(event));
@@ -298,6 +314,7 @@ class TorchWhatIf {
   const TorchFindings& findings_;
   bool want_trace_;
   ReplayCurve* curve_;
+  EstimatedSizes sizes_;
   std::optional<std::uint64_t> limit_;
   std::uint64_t budget_ = kNoBudget;
   std::unique_ptr<TorchAllocator> allocator_;

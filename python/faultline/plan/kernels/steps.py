@@ -1,8 +1,8 @@
 """The words that every kernel model speaks.
 
 A model answers "which blocks does this operation take, in which order" as a list of steps: OUT (the results are
-allocated here, once), a positive number (a temporary of that many bytes is taken) or a negative number -k (the k-th
-temporary, counted from 1, is returned). What is not returned explicitly is returned when the operation ends.
+allocated here, once), a positive number (a temporary of that many bytes is taken), a negative number -k (the k-th
+temporary, counted from 1, is returned) or an Estimated of 0 (a temporary that is likely not taken). A size may be an Estimated. What is not returned explicitly is returned when the operation ends.
 
 Models register themselves by operation name with @kernel("sum", "mean"); temporaries.py looks them up.
 """
@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from .. import tensors
+from ..estimates import Estimated, may_be_taken
 from ..tensors import is_dense  # noqa: F401  (likewise)
 
 OUT = "out"
@@ -75,17 +76,21 @@ class Call:
 class Steps:
     """Collects steps; take() returns the number by which the block is given back."""
 
-    __slots__ = ("list", "taken")
+    __slots__ = ("list", "taken", "perhaps")
 
     def __init__(self) -> None:
         self.list: list[Step] = []
         self.taken = 0
+        self.perhaps = False  # something may be taken
 
     def take(self, size_bytes: int) -> int:
-        """Takes a block and returns its number; an empty block takes nothing (0)."""
+        """Takes a block and returns its number; an empty block takes nothing (0). An Estimated that is 0 and may be more is a step without a number."""
+        if may_be_taken(size_bytes):
+            self.list.append(size_bytes)
+            self.perhaps = True
         if size_bytes <= 0:
             return 0
-        self.list.append(int(size_bytes))
+        self.list.append(size_bytes if isinstance(size_bytes, Estimated) else int(size_bytes))
         self.taken += 1
         return self.taken
 
@@ -106,7 +111,7 @@ class Steps:
 
     def done(self) -> list[Step] | None:
         """None when nothing beside the results was taken."""
-        return self.list if self.taken else None
+        return self.list if self.taken or self.perhaps else None
 
 
 def beside_result(size_bytes: int) -> list[Step] | None:

@@ -1,0 +1,98 @@
+"""How many elements of a mask can be true at most, where the way it was made tells: zeros into which a list of places was written have as many as the list is long, two of them joined as many as both.
+So a mask of sampled proposals chooses no more than were sampled, whatever the values are. A fact of a storage, through all views of it."""
+
+from __future__ import annotations
+
+import torch
+
+from .operations import overloads
+
+aten = torch.ops.aten
+
+
+def _set(*names: str) -> set:
+    return set(overloads(*names))
+
+
+_ZEROS = _set("zeros", "zeros_like", "new_zeros", "zero_")
+_FILLS = _set("full", "full_like", "new_full", "fill_")
+_PUTS = _set("index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put")
+_BOTH = _set("bitwise_or", "logical_or", "__or__", "bitwise_or_", "logical_or_", "add", "add_", "maximum")
+_BOTH |= _set("bitwise_xor", "logical_xor")
+_EITHER = _set("bitwise_and", "logical_and", "__and__", "bitwise_and_", "logical_and_", "mul", "mul_", "minimum")
+_SAME = _set("_to_copy", "clone", "view", "_unsafe_view", "alias", "detach", "bool")
+_AGAINST_ZERO = {"gt": lambda n: n >= 0, "ge": lambda n: n > 0, "eq": lambda n: n != 0, "ne": lambda n: n == 0}
+
+
+def most(memory, tensor) -> int | None:
+    record = memory.find(tensor) if tensor.is_cuda else None
+    return None if record is None or record.chosen is None else min(record.chosen, tensor.numel())
+
+
+def _is_zero(value) -> bool:
+    return isinstance(value, (bool, int, float)) and value == 0
+
+
+def _written(memory, target, indices, value) -> int:
+    """Elements that index_put writes at most."""
+    if isinstance(value, torch.Tensor) and not value.is_cuda and value.numel() == 1 and _is_zero(value.item()):
+        return 0
+    count, places, masked = 1, [], 0
+    for dim, index in enumerate(indices):
+        if index is None:
+            count *= target.size(dim)
+        elif index.dtype in (torch.bool, torch.uint8):
+            known = most(memory, index)
+            places.append(torch.Size((index.numel() if known is None else known,)))
+            masked += index.dim() - 1
+        else:
+            places.append(index.size())
+    for dim in range(len(indices) + masked, target.dim()):
+        count *= target.size(dim)
+    return count * (torch.broadcast_shapes(*places).numel() if places else 1)
+
+
+def _of_result(memory, func, args, operands) -> int | None:
+    if func in _ZEROS:
+        return 0
+    if func in _FILLS:
+        return 0 if _is_zero(args[-1]) else None
+    first = most(memory, operands[0]) if operands else None
+    if func in _PUTS:
+        return None if first is None else first + _written(memory, args[0], args[1], args[2])
+    if func in _SAME:
+        return first
+    if func in _BOTH or func in _EITHER:
+        known = [most(memory, t) for t in operands]
+        if len(known) != 2:
+            return first if func in _EITHER else None
+        if func in _EITHER:
+            return min((n for n in known if n is not None), default=None)
+        return None if None in known else sum(known)
+    if func is aten.cat.default:
+        known = [most(memory, t) for t in operands]
+        return None if None in known else sum(known)
+    name = func._schema.name.rpartition("::")[2]
+    if name in _AGAINST_ZERO and len(args) > 1 and isinstance(args[1], (int, float)) and _AGAINST_ZERO[name](args[1]):
+        return first
+    return None
+
+
+_WRITES = _ZEROS | _FILLS | _PUTS | _BOTH | _EITHER
+
+
+def follow(memory, func, args, operands, outcome, fresh) -> None:
+    """After an operation: what follows for its result, and for what it wrote."""
+    results = fresh or [operands[index] for index in outcome.mutated]
+    for tensor in results[:1]:
+        record = memory.find(tensor)
+        if record is None or tensor.dtype.is_floating_point or tensor.dtype.is_complex:
+            continue
+        found = _of_result(memory, func, args, operands)
+        whole = tensor.numel() * tensor.dtype.itemsize >= record.size_bytes
+        if found is not None and not whole:  # of a part: the rest is as it was
+            found = None if record.chosen is None else record.chosen + found
+        record.chosen = found
+    for tensor in results[1:]:
+        if (record := memory.find(tensor)) is not None:
+            record.chosen = None
