@@ -13,6 +13,7 @@ import torch.nn.functional as F
 
 draw = random.Random(int(os.environ.get("SEED", "0")))
 until = time.monotonic() + float(os.environ.get("SECONDS", "60"))
+torch.backends.cudnn.benchmark = bool(os.environ.get("CUDNN_BENCHMARK"))
 FLOAT, HALF, BF16 = torch.float32, torch.float16, torch.bfloat16
 WIDTHS = (
     3,

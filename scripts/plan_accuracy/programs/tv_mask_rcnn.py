@@ -1,0 +1,22 @@
+"""torchvision's Mask R-CNN with ResNet-50 and a feature pyramid, random weights: two images with boxes and masks, trained; then one image in inference. SGD, float32."""
+import torch
+from torchvision.models.detection import maskrcnn_resnet50_fpn
+
+torch.manual_seed(0)
+model = maskrcnn_resnet50_fpn(weights=None, weights_backbone=None, num_classes=91).cuda()
+optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0005, momentum=0.9)
+for step in range(4):
+    images = [torch.rand(3, 600, 800, device="cuda"), torch.rand(3, 480, 640, device="cuda")]
+    targets = []
+    for image in images:
+        corner = torch.rand(5, 2, device="cuda") * 200
+        boxes = torch.cat([corner, corner + 50 + torch.rand(5, 2, device="cuda") * 150], 1)
+        targets.append({"boxes": boxes, "labels": torch.randint(1, 91, (5,), device="cuda"),
+                        "masks": torch.randint(2, (5, *image.shape[-2:]), device="cuda", dtype=torch.uint8)})
+    loss = sum(model(images, targets).values())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+model.eval()
+with torch.no_grad():
+    model([torch.rand(3, 600, 800, device="cuda")])
