@@ -225,6 +225,11 @@ void add_ends(const SettingChanges& changes, const Trace& trace, Needs& needs) {
   needs.is_estimated = true;
   needs.least = end_of(EstimateEnd::kLeast, changes, trace, needs, likely);
   needs.most = end_of(EstimateEnd::kMost, changes, trace, needs, likely);
+  // an allocator may take less for larger requests, which are split otherwise
+  needs.least.allocated_bytes = std::min(needs.least.allocated_bytes, needs.allocated_bytes);
+  needs.most.allocated_bytes = std::max(needs.most.allocated_bytes, needs.allocated_bytes);
+  needs.least.reserved_bytes = std::min(needs.least.reserved_bytes, needs.reserved_bytes);
+  needs.most.reserved_bytes = std::max(needs.most.reserved_bytes, needs.reserved_bytes);
   needs.least.segment_bytes = std::min(needs.least.segment_bytes, needs.segment_bytes);
   needs.most.segment_bytes = std::max(needs.most.segment_bytes, needs.segment_bytes);
   const std::uint64_t capacity_bytes = trace.devices[needs.slot].capacity_bytes;

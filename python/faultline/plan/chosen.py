@@ -26,7 +26,9 @@ _AGAINST_ZERO = {"gt": lambda n: n >= 0, "ge": lambda n: n > 0, "eq": lambda n: 
 
 def most(memory, tensor) -> int | None:
     record = memory.find(tensor) if tensor.is_cuda else None
-    return None if record is None or record.chosen is None else min(record.chosen, tensor.numel())
+    if record is None or record.chosen is None or tensor.numel() * tensor.dtype.itemsize > record.size_bytes:
+        return None  # an expanded one has each element several times
+    return min(record.chosen, tensor.numel())
 
 
 def _is_zero(value) -> bool:
@@ -52,7 +54,7 @@ def _written(memory, target, indices, value) -> int:
     return count * (torch.broadcast_shapes(*places).numel() if places else 1)
 
 
-def _of_result(memory, func, args, operands) -> int | None:
+def _of_result(memory, func, args, operands, count: int) -> int | None:
     if func in _ZEROS:
         return 0
     if func in _FILLS:
@@ -63,7 +65,7 @@ def _of_result(memory, func, args, operands) -> int | None:
     if func in _SAME:
         return first
     if func in _BOTH or func in _EITHER:
-        known = [most(memory, t) for t in operands]
+        known = [most(memory, t) if t.numel() == count else None for t in operands]
         if len(known) != 2:
             return first if func in _EITHER else None
         if func in _EITHER:
@@ -78,9 +80,6 @@ def _of_result(memory, func, args, operands) -> int | None:
     return None
 
 
-_WRITES = _ZEROS | _FILLS | _PUTS | _BOTH | _EITHER
-
-
 def follow(memory, func, args, operands, outcome, fresh) -> None:
     """After an operation: what follows for its result, and for what it wrote."""
     results = fresh or [operands[index] for index in outcome.mutated]
@@ -88,7 +87,7 @@ def follow(memory, func, args, operands, outcome, fresh) -> None:
         record = memory.find(tensor)
         if record is None or tensor.dtype.is_floating_point or tensor.dtype.is_complex:
             continue
-        found = _of_result(memory, func, args, operands)
+        found = _of_result(memory, func, args, operands, tensor.numel())
         whole = tensor.numel() * tensor.dtype.itemsize >= record.size_bytes
         if found is not None and not whole:  # of a part: the rest is as it was
             found = None if record.chosen is None else record.chosen + found
