@@ -169,7 +169,7 @@ StatedError read_error(const Properties& properties) {
   stated.allocator = allocator_of(word("allocator"));
   stated.library = library_of_error(stated.name);
   using Number = std::optional<ByteInterval> StatedError::*;
-  static constexpr std::array<std::pair<const char*, Number>, 17> kNumbers = {
+  static constexpr std::array<std::pair<const char*, Number>, 18> kNumbers = {
       {{"requested", &StatedError::requested},
        {"capacity", &StatedError::capacity},
        {"free", &StatedError::free},
