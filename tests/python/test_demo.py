@@ -48,10 +48,11 @@ def test_commands_are_shown_as_a_shell_takes_them(demo, tmp_path):
     assert len(typed) == 4 and "it's here/page.html" in typed[-1], told
 
 
-def test_a_folder_with_something_in_it_is_not_used(demo, tmp_path):
+def test_a_folder_that_is_there_is_not_used(demo, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "x").write_text("x")
-    assert "has something in it" in refusal(demo("-o", "mine"))
+    assert "it is there already, and Faultline did not make it" in refusal(demo("-o", "mine"))
+    assert [(path.name, path.read_text()) for path in (tmp_path / "mine").iterdir()] == [("x", "x")]
 
 
 def test_what_comes_with_it_is_small_and_tells_of_no_machine(binary):
