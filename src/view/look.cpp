@@ -6,6 +6,7 @@
 #include "report/assemble.h"
 #include "report/finding_text.h"
 #include "report/json.h"
+#include "view/headline.h"
 #include "view/page.h"
 
 namespace faultline::view {
@@ -63,6 +64,7 @@ Viewed look_at(const Input& input) {
       }
     }
   });
+  viewed.program = program_of(viewed.report, input);
   for (const Finding& finding : viewed.report.findings) viewed.jumps.push_back(jump_of(finding, moments));
   if (undrawn != 0)
     viewed.left_out.push_back(

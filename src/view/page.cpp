@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "report/finding_text.h"
+#include "view/headline.h"
 #include "view/html.h"
 #include "view/sections.h"
 #include "view/thin.h"
@@ -41,10 +42,9 @@ std::string payload_of(Viewed& viewed, const Snippets& snippets, std::size_t mos
   return payload;
 }
 
-std::string title_of(const Report& report) {
-  std::string path = report.input_path;
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path.empty() || path == "-" ? "standard input" : path.substr(path.rfind('/') + 1);
+// "train.py: out of GPU memory".
+std::string title_of(const Viewed& viewed) {
+  return (viewed.program.empty() ? input_name(viewed.report) : viewed.program) + ": " + what_happened(viewed.report);
 }
 
 }  // namespace
@@ -55,7 +55,7 @@ std::string make_page(Viewed viewed, const PageOptions& options) {
   plain.text.unicode = true;
   plain.text.width = 100;
   const Snippets snippets = plain.with_source ? read_snippets(viewed) : Snippets();
-  const std::string title = escaped(title_of(viewed.report));
+  const std::string title = escaped(title_of(viewed), 200);
   std::string out(kPageBegins);
   out += fmt::format(
       "<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -21,6 +21,7 @@ inline constexpr std::string_view kPageBegins = "<!doctype html>\n<!-- made by f
 
 struct Viewed {
   Report report;
+  std::string program;  // "train.py"; empty: not known
   std::vector<Scene> scenes;
   std::vector<const Trace*> traces;   // of each scene, in the input, which must still be there
   std::vector<Jump> jumps;            // of each finding of the report

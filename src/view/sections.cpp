@@ -92,7 +92,7 @@ std::string card(const FindingGroup& group, std::size_t number, bool can_jump, c
   }
   Page text(options.text);
   print_finding(text, group, {true, false, false});
-  return out + "<details><summary>All of it</summary><pre>" + escaped_lines(text.take()) +
+  return out + "<details><summary>Details</summary><pre>" + escaped_lines(text.take()) +
          "</pre></details>\n</article>\n";
 }
 
@@ -170,6 +170,12 @@ std::string plan_bars(const Plan& plan) {
 
 }  // namespace
 
+std::string input_name(const Report& report) {
+  std::string path = report.input_path;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path.empty() || path == "-" ? "standard input" : file_name(path);
+}
+
 std::string summary_section(const Report& report) {
   std::string out;
   if (report.plan) {
@@ -187,8 +193,8 @@ std::string summary_section(const Report& report) {
   const auto told = [](std::ptrdiff_t number, const char* word) {
     return fmt::format("{} {}{}", format_count(static_cast<std::uint64_t>(number)), word, number == 1 ? "" : "s");
   };
-  out += fmt::format("<p class=\"dim\">{}, {} event{}. {}, {}, {}.</p>\n", escaped(report.input_kind),
-                     format_count(report.input_events), report.input_events == 1 ? "" : "s",
+  out += fmt::format("<p class=\"dim\">{}: {}, {} event{}. {}, {}, {}.</p>\n", escaped(input_name(report)),
+                     escaped(report.input_kind), format_count(report.input_events), report.input_events == 1 ? "" : "s",
                      told(count(Severity::kError), "error"), told(count(Severity::kWarning), "warning"),
                      told(count(Severity::kNote), "note"));
   return out;

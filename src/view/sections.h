@@ -7,6 +7,8 @@
 
 namespace faultline::view {
 
+// The file or folder that was given, without what leads to it.
+std::string input_name(const Report& report);
 std::string summary_section(const Report& report);
 // Each with the number of its jump; snippets: the source lines that could be read.
 std::string findings_section(const Viewed& viewed, const PageOptions& options, const Snippets& snippets);

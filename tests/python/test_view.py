@@ -123,6 +123,55 @@ def test_a_finding_leads_to_its_moment_and_its_line(oom, opened):
     assert "786.00 MiB failed" in page.inner_text("#moment-title")
     assert "snap.py:22" in page.inner_text("#detail")
     assert "chosen" in page.get_attribute("#finding-0", "class")
+    assert page.locator("#finding-0 summary").inner_text() == "Details"
+
+
+def test_the_title_says_which_program_and_what_happened(oom, pages, opened):
+    page = opened(oom)
+    assert page.title() == "snap.py: out of GPU memory · Faultline"
+    assert page.inner_text("h1") == "snap.py: out of GPU memory" and "gpt_oom.pickle.xz" in page.inner_text("header")
+    gone_well = (
+        "faultline-trace-text 1\ncan addresses stacks events\ndevice 0\nheap driver\nheap torch below=driver\n"
+        "alloc #a 16MiB torch @0x1000000 at /home/ada/my.py:3 <module>\nfree #a\n"
+    )
+    clean = opened(made(write(pages / "clean.txt", gone_well), pages / "clean.html"))
+    assert clean.inner_text("h1") == "my.py: nothing wrong was found"
+    # where nothing tells the program, the input's name stands for it
+    text = RECORDINGS.parent / "errors" / "illegal_address.txt"
+    title = opened(made(text, pages / "untold.html"), ready=None).title()
+    assert title == "illegal_address.txt: a kernel accessed an address that is not mapped · Faultline"
+
+
+def test_the_account_of_the_moment_stands_above_the_picture(oom, opened):
+    for size in ({"width": 1400, "height": 900}, {"width": 1240, "height": 690}):
+        page = opened(oom, viewport=size)
+        legend, chart = page.locator("#legend").bounding_box(), page.locator("#chart").bounding_box()
+        assert legend["y"] + legend["height"] <= chart["y"] and chart["y"] + chart["height"] <= size["height"]
+        told = page.inner_text("#legend")
+        assert "activations" in told and "2.29 GiB" in told and "49.5 %" in told
+        assert "the peak. 4.63 GiB allocated, 4.83 GiB reserved." in page.inner_text("#moment-title")
+        page.focus("#chart")
+        page.keyboard.press("Home")
+        for key in (",", ",", ".", "p"):  # whatever the moment holds, the picture stays where it is
+            page.keyboard.press(key)
+            settled(page)
+            assert page.locator("#chart").bounding_box() == chart
+
+
+def test_what_is_told_at_the_pointer_covers_no_finding(oom, opened):
+    for width in (1400, 800):
+        page = opened(oom, viewport={"width": width, "height": 900})
+        page.locator("#chart").scroll_into_view_if_needed()
+        box = page.locator("#chart").bounding_box()
+        for x, y in ((0.98, 0.3), (0.98, 0.95), (0.6, 0.9)):
+            page.mouse.move(box["x"] + box["width"] * x, box["y"] + box["height"] * y)
+            if not page.is_visible("#tip"):
+                continue
+            tip, findings = page.locator("#tip").bounding_box(), page.locator("#findings").bounding_box()
+            apart = tip["x"] + tip["width"] <= findings["x"] or findings["y"] + findings["height"] <= tip["y"]
+            assert apart and tip["x"] >= 0 and tip["x"] + tip["width"] <= width
+        page.mouse.move(box["x"] + box["width"] * 0.97, box["y"] + box["height"] * 0.9)
+        assert page.is_visible("#tip")
 
 
 def test_wheel_drag_and_keys_move_the_picture(oom, opened):

@@ -99,13 +99,13 @@ function showAllocation(model, at, into) {
 }
 
 // The legend is the account of the chosen moment.
-function showLegend(model, palette, moment, table, choose) {
-  const { bytes, isExact } = model.groupsAt(moment), all = bytes.reduce((sum, part) => sum + part, 0), body = table.tBodies[0];
+function showLegend(model, palette, moment, body, choose) {
+  const { bytes, isExact } = model.groupsAt(moment), all = bytes.reduce((sum, part) => sum + part, 0);
   const focused = [...body.querySelectorAll("button")].indexOf(document.activeElement);
   body.replaceChildren();
   // the uppermost in the picture comes first
   for (let group = model.groupCount - 1; group >= 0; group--) {
-    const row = body.insertRow(), name = row.insertCell(), swatch = element("canvas");
+    const row = body.appendChild(element("li")), swatch = element("canvas");
     swatch.width = swatch.height = 14;
     const context = swatch.getContext("2d");
     context.fillStyle = palette[group].css;
@@ -118,25 +118,15 @@ function showLegend(model, palette, moment, table, choose) {
       }
       context.stroke();
     }
-    const entry = name.appendChild(element("button", undefined, "entry"));
+    const entry = row.appendChild(element("button", undefined, "entry"));
     entry.type = "button";
-    entry.title = "Show the moment when this held most";
+    entry.title = model.grouping.groups[group] + ": show the moment when this held most";
     swatch.setAttribute("aria-hidden", "true");
     entry.append(swatch, element("span", model.grouping.groups[group]));
-    row.insertCell().textContent = bytesText(bytes[group]);
-    row.insertCell().textContent = all ? ((100 * bytes[group]) / all).toFixed(1) + " %" : "";
-    row.addEventListener("click", () => choose(group));
-  }
-  const column = model.columnOf(moment), sum = body.insertRow();
-  sum.insertCell().textContent = isExact ? "allocated" : "allocated, about";
-  sum.insertCell().textContent = bytesText(all);
-  sum.insertCell();
-  if (model.hasSegments) {
-    const reserved = body.insertRow();
-    reserved.insertCell().textContent = model.stretch > 1 ? "reserved (most of these events)" : "reserved";
-    reserved.insertCell().textContent = bytesText(model.reserved[column]);
-    reserved.insertCell();
+    row.append(element("span", bytesText(bytes[group])), element("span", shareText(bytes[group], all), "share"));
+    entry.addEventListener("click", () => choose(group));
   }
   if (focused >= 0) body.querySelectorAll("button")[focused]?.focus();
-  return all;
+  const reserved = model.hasSegments ? `, ${bytesText(model.reserved[model.columnOf(moment)])} reserved` + (model.stretch > 1 ? " at most" : "") : "";
+  return { all, sentence: `${isExact ? "" : "about "}${bytesText(all)} allocated${reserved}` };
 }

@@ -117,8 +117,8 @@ class Viewer {
 
   showMoment() {
     const { model } = this, time = model.sinceStart(this.moment), mark = model.marks.find(([event]) => event === this.moment);
-    find("moment-title").textContent = `Event ${countText(this.moment)}` + (time === null ? "" : `, ${timeText(time)}`) + (mark ? `: ${mark[2] || "the end of a step"}` : this.moment === model.peakEvent ? ": the peak" : "");
-    const all = showLegend(model, this.chart.palette, this.moment, find("legend"), (group) => this.lookAtGroup(group));
+    const { all, sentence } = showLegend(model, this.chart.palette, this.moment, find("legend"), (group) => this.lookAtGroup(group));
+    find("moment-title").textContent = `Event ${countText(this.moment)}` + (time === null ? "" : `, ${timeText(time)}`) + (mark ? `: ${mark[2] || "the end of a step"}` : this.moment === model.peakEvent ? ": the peak" : "") + `. ${capital(sentence)}.`;
     if (model.hasSegments) {
       this.segments.setModel(model, this.chart.palette);
       this.segments.draw(this.moment);
@@ -209,8 +209,11 @@ class Viewer {
     tip.hidden = !told;
     if (!told) return;
     tip.replaceChildren(element("b", told.title), ...told.lines.map((line) => element("div", line)));
-    tip.style.left = clamp(x + 16, 0, window.innerWidth - tip.offsetWidth - 8) + "px";
-    tip.style.top = clamp(y + 16, 0, window.innerHeight - tip.offsetHeight - 8) + "px";
+    // Inside the pictures' own part of the page: what stands beside it, or above, stays readable.
+    const room = find("timeline").getBoundingClientRect(), { offsetWidth: width, offsetHeight: height } = tip;
+    const left = x + 16 + width <= Math.min(room.right, window.innerWidth) ? x + 16 : x - 16 - width, top = y + 16 + height <= window.innerHeight ? y + 16 : y - 16 - height;
+    tip.style.left = Math.max(left, room.left, 0) + "px";
+    tip.style.top = Math.max(top, room.top, 0) + "px";
   }
 
   under(event) {

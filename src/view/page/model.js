@@ -9,6 +9,8 @@ function bytesText(bytes) {
   }
   return (bytes < 0 ? "-" : "") + (unit === 0 ? value.toFixed(0) : value.toFixed(2)) + " " + units[unit];
 }
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+const shareText = (part, all) => (all ? ((100 * part) / all).toFixed(1) + " %" : "");
 const countText = (count) => count.toLocaleString("en-US");
 function timeText(us) {
   const value = Math.abs(us), sign = us < 0 ? "-" : "";
