@@ -16,9 +16,9 @@
 #include "cli/installation.h"
 #include "cli/progress.h"
 #include "report/exit_status.h"
-#include "report/finding_text.h"
 #include "report/json.h"
 #include "report/neighbours/exchange.h"
+#include "report/rule_pages.h"
 #include "trace/file_format.h"
 
 namespace faultline::cli {
@@ -44,14 +44,8 @@ bool speaks_utf8(int descriptor) {
 
 // Its text. A report that was written may name anything for a rule.
 std::string rule_page(std::string_view rule) {
-  const bool is_name = std::all_of(rule.begin(), rule.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '/';
-  });
-  if (const std::string home = docs_home(); is_name && !rule.empty() && !home.empty()) {
-    std::ifstream page(home + "/" + page_of_rule(rule));
-    return {std::istreambuf_iterator<char>(page), {}};
-  }
-  return {};
+  const RulePage* page = find_rule_page(rule);
+  return page == nullptr ? std::string() : std::string(page->text);
 }
 
 }  // namespace
@@ -89,9 +83,9 @@ void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std:
 }
 
 void add_folder_options(CLI::App& verb, WantedFolder& folder) {
-  CLI::Option* named = verb.add_option("--output,-o", folder.path,
-                                       "a new folder to keep the run in; faultline-PROGRAM-TIME unless told")
-                           ->option_text("DIR");
+  CLI::Option* named =
+      verb.add_option("--output,-o", folder.path, "a new folder to keep the run in; faultline-PROGRAM-TIME unless told")
+          ->option_text("DIR");
   verb.add_flag("--force", folder.force, "with -o: replaces an earlier run of Faultline's in DIR, and nothing else")
       ->needs(named);
 }

@@ -34,6 +34,14 @@ std::string values_of(const CLI::Option& option) {
   return words;
 }
 
+// The words that stand behind a verb, where they can be listed.
+std::string given_words(const CLI::App& verb) {
+  std::string words;
+  for (const CLI::Option* given : verb.get_options([](const CLI::Option* one) { return one->get_positional(); }))
+    words += values_of(*given);
+  return words;
+}
+
 std::string replaced(std::string text, std::initializer_list<std::pair<char, std::string_view>> rules) {
   std::string out;
   for (const char c : text) {
@@ -44,7 +52,7 @@ std::string replaced(std::string text, std::initializer_list<std::pair<char, std
 }
 
 std::string bash(const CLI::App& app) {
-  std::string verbs, options, values;
+  std::string verbs, options, values, given;
   for (const CLI::App* verb : shown_verbs(app)) {
     verbs += verb->get_name() + " ";
     std::string names;
@@ -55,6 +63,9 @@ std::string bash(const CLI::App& app) {
         values += fmt::format("    '{} {}') COMPREPLY=($(compgen -W '{}' -- \"$current\")); return ;;\n",
                               verb->get_name(), name, words);
     }
+    if (const std::string words = given_words(*verb); !words.empty())
+      given +=
+          fmt::format("    {}) COMPREPLY=($(compgen -W '{}' -- \"$current\")); return ;;\n", verb->get_name(), words);
     options += fmt::format("      {}) COMPREPLY=($(compgen -W '{}' -- \"$current\")) ;;\n", verb->get_name(), names);
   }
   return fmt::format(R"(# faultline completion bash > ~/.local/share/bash-completion/completions/faultline
@@ -77,11 +88,13 @@ _faultline() {{
 {}    esac
     return
   fi
+  case $verb in
+{}  esac
   COMPREPLY=($(compgen -f -- "$current"))
 }}
 complete -o filenames -F _faultline faultline
 )",
-                     verbs, values, options);
+                     verbs, values, options, given);
 }
 
 std::string zsh(const CLI::App& app) {
@@ -101,7 +114,10 @@ std::string zsh(const CLI::App& app) {
         specs += fmt::format(" \\\n        '{}[{}]{}'", name, quoted(option->get_description()), value);
       }
     }
-    const char* rest = takes_program(verb->get_name()) ? "'*::program:_normal'" : "'*:file:_files'";
+    const std::string words = given_words(*verb);
+    const std::string rest = takes_program(verb->get_name()) ? "'*::program:_normal'"
+                             : words.empty()                 ? "'*:file:_files'"
+                                                             : fmt::format("'*:word:({})'", words);
     cases += fmt::format("    {})\n      _arguments{} \\\n        {} ;;\n", verb->get_name(), specs, rest);
   }
   return fmt::format(R"(#compdef faultline
@@ -126,6 +142,9 @@ std::string fish(const CLI::App& app) {
   for (const CLI::App* verb : shown_verbs(app)) {
     lines += fmt::format("complete -c faultline -n __fish_use_subcommand -a {} -d '{}'\n", verb->get_name(),
                          quoted(verb->get_description()));
+    if (const std::string words = given_words(*verb); !words.empty())
+      lines += fmt::format("complete -c faultline -n '__fish_seen_subcommand_from {}' -f -a '{}'\n", verb->get_name(),
+                           words);
     for (const CLI::Option* option : options_of(*verb)) {
       lines += fmt::format("complete -c faultline -n '__fish_seen_subcommand_from {}'", verb->get_name());
       for (const std::string& name : option->get_lnames()) lines += " -l " + name;

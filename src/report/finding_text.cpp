@@ -12,6 +12,7 @@
 
 #include "base/units.h"
 #include "facts/stack_facts.h"
+#include "report/rule_pages.h"
 #include "rules/judge.h"
 #include "rules/line_words.h"
 
@@ -329,13 +330,8 @@ void print_finding(Page& page, const FindingGroup& group, const FindingDetail& d
     print_holders(page, finding.rule == "memory/grown" ? "grown" : "held by", finding.holders, detail.every_line);
   print_evidence(page, finding.evidence, detail.every_line);
   print_tries(page, finding.tries, detail);
-  page.row("read", page.document(page_of_rule(finding.rule)), Style::kDim);
-}
-
-std::string page_of_rule(std::string_view rule) {
-  std::string name(rule);
-  std::replace(name.begin(), name.end(), '/', '-');
-  return "docs/rules/" + name + ".md";
+  if (const std::string command = command_for_page(finding.rule); !command.empty())
+    page.row("read", command, Style::kDim);
 }
 
 std::string finding_line(const Page& page, const FindingGroup& group) {

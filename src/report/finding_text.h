@@ -30,9 +30,6 @@ struct FindingDetail {
 };
 void print_finding(Page& page, const FindingGroup& group, const FindingDetail& detail);
 
-// "docs/rules/memory-leak.md" of memory/leak.
-std::string page_of_rule(std::string_view rule);
-
 // The rule and the line to look at, for a list of what is not told in full.
 std::string finding_line(const Page& page, const FindingGroup& group);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "report/rule_pages.h"
+
 namespace faultline {
 namespace {
 
@@ -26,6 +28,8 @@ Page::Page(const TerminalOptions& options)
       colour_(options.colour) {}
 
 std::string Page::document(const std::string& name) const {
+  if (const std::string command = name.starts_with("docs/rules/") ? command_for_page(name) : ""; !command.empty())
+    return command;
   return clean(docs_.empty() ? name + " (of Faultline's sources)" : docs_ + "/" + name);
 }
 

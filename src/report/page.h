@@ -49,7 +49,7 @@ class Page {
   std::string place_in_table(const Location& location, int room) const { return describe_line(location, paths_, room); }
   std::string path(std::string_view file, int room) const { return shorten_path(file, paths_, room); }
 
-  // Where a page of the documentation can be opened.
+  // Where a page of the documentation can be opened; of a rule's page the command that prints it.
   std::string document(const std::string& name) const;
   // A sentence of our own, cleaned, in which every docs/….md is one that can be opened.
   std::string sentence(std::string_view text) const;

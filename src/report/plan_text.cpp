@@ -14,6 +14,7 @@
 #include "report/phases_text.h"
 #include "report/plan_tables.h"
 #include "report/remedies_text.h"
+#include "report/rule_pages.h"
 #include "rules/old_program.h"
 
 namespace faultline {
@@ -358,7 +359,7 @@ void print_failure(Page& page, const Plan& plan, const PlanContext& context) {
   std::string memory = failure.memory.substr(0, failure.memory.find("Held by tells of"));
   if (memory.ends_with(' ')) memory.pop_back();
   page.row("asked for", format_bytes(failure.bytes) + (memory.empty() ? "" : ". " + page.clean(memory)));
-  page.row("read", page.document("docs/rules/memory-out-of-memory.md"), Style::kDim);
+  page.row("read", command_for_page(failure.rule), Style::kDim);
   if (!failure.cause.empty() && failure.cause != "exhausted") page.row("because", page.clean(failure.message));
 }
 
