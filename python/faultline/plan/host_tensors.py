@@ -23,6 +23,7 @@ REAL = (
 )  # elements of all larger ones together that are made at once, so that a seed gives a small program its own numbers
 _DEEPEST = 16  # lists that stand on each other
 _LONGEST = 64  # operations of one list
+_MOST_FILLED = 256  # of which it is known that nobody has written into them since
 aten = torch.ops.aten
 
 
@@ -101,6 +102,7 @@ class HostTensors:
     def __init__(self, dry):
         self._dry = dry
         self._unfilled: dict[int, _Pending] = {}
+        self._as_steps_left_them: dict[int, tuple] = {}  # storages that were filled for others and not touched since: the steps
         self._made_at_once = 0
         self._lock = threading.RLock()
         self.made: dict[int, int] = {}  # storage → stack of the operation that made it, the latest few thousand
@@ -137,6 +139,7 @@ class HostTensors:
 
     def fill(self, storage: torch.UntypedStorage) -> None:
         """Somebody reads the bytes, or writes them by another way than an operation."""
+        self._as_steps_left_them.pop(storage._cdata, None)
         if not self._unfilled or storage._cdata not in self._unfilled:
             return
         with self._lock, _disable_current_modes(), torch.no_grad():
@@ -190,6 +193,11 @@ class HostTensors:
         pending = self._unfilled.get(source._cdata) if source is not None else None
         if pending is not None and pending.steps is part.steps:
             self.fill(source)
+            if len(self._as_steps_left_them) >= _MOST_FILLED:
+                self._as_steps_left_them.clear()
+            self._as_steps_left_them[source._cdata] = part.steps
+            return source
+        if source is not None and self._as_steps_left_them.get(source._cdata) is part.steps:
             return source
         copy = torch.empty(part.size_bytes, dtype=torch.uint8).zero_().untyped_storage()
         self._replay(part.steps, copy)
@@ -212,6 +220,10 @@ class HostTensors:
             and any(t.is_meta for t in operands)
         ):
             return func(*args, **kwargs)
+        if self._as_steps_left_them:
+            for index in written(func, args, kwargs):
+                if _has_storage(operands[index]):
+                    self._as_steps_left_them.pop(storage_id(operands[index]), None)
         if self._unfilled and any(self._pending(t) is not None for t in operands):
             return self._with_unfilled(func, args, kwargs, operands)
         if func in _FILLED_BY:

@@ -551,6 +551,31 @@ def test_a_model_on_the_host_takes_no_host_memory(dry_run):
     assert ran.summary["peak_allocated"] >= 16 * 8192 * 8192 * 4 and int(ran.out) < 1500
 
 
+@pytest.mark.parametrize("touched", ["", "data.add_(1)", "data.numpy()[:] += 1"])
+def test_batches_of_large_host_data_are_made_from_it_once(dry_run, touched):
+    """Each of their rows stands for a place in data that is made when somebody reads: once for all, unless it has been written into."""
+    run = dry_run(f"""
+        import torch
+        from faultline.plan import host_tensors
+        torch.empty(1 << 24)  # from here on large tensors wait
+        data = torch.randn(4096, 1024)
+        batches = [torch.stack([data[row] for row in range(start, start + 256)]) for start in (0, 256, 512)]
+        read = batches[0].repeat(1, 1)
+        replayed = []
+        replay = host_tensors.HostTensors._replay
+        host_tensors.HostTensors._replay = lambda self, steps, storage: (replayed.append(storage), replay(self, steps, storage))
+        before = batches[1].repeat(1, 1)
+        few = len(replayed)
+        {touched or "pass"}
+        after = batches[2].repeat(1, 1)
+        moved = {1 if touched else 0}
+        assert torch.equal(before, data[256:512] - moved) if not moved else torch.allclose(before, data[256:512] - 1, atol=1e-5)
+        assert torch.allclose(after, data[512:768] - moved, atol=1e-5), "what a batch held when it was made"
+        print(few)
+        """)
+    assert run.status == 0 and run.out == "1\n", run.err + run.out
+
+
 def test_threads_of_the_program_see_the_same_gpu(dry_run):
     good(
         dry_run("""
