@@ -109,8 +109,9 @@ TEST(Assemble, AMapThatLacksLinesHasNoPeak) {
       "BFCAllocator dump for GPU_0_bfc\nNext region of size 1073741824\nInUse at 7f0000000000 of size 629145600 next "
       "2\n";
   const std::string rest = "Free  at 7f0025800000 of size 444596224 next 18446744073709551615\n";
+  const std::string totals = "total_region_allocated_bytes_: 1073741824 memory_limit_: 1073741824\n";
   for (const bool is_whole : {true, false}) {
-    const auto trace = read_error_text(head + (is_whole ? rest : ""), "log.txt");
+    const auto trace = read_error_text(head + (is_whole ? rest : "") + totals, "log.txt");
     ASSERT_TRUE(trace);
     const DeviceReport device = make_report(*trace, judge(*trace)).devices.at(0);
     EXPECT_EQ(device.peak_allocated, is_whole ? 629145600U : 0U);

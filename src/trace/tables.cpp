@@ -31,12 +31,13 @@ FrameId StackTable::intern_frame(const Frame& frame) {
 namespace {
 
 // Whoever walks every stack walks this much of each: without an end to it the work grows with the square of the input.
+// Of a deeper one what lies in between is left out: the innermost frame is always the true one.
 constexpr std::uint32_t kDeepestStack = 1024;
 
 }  // namespace
 
 StackId StackTable::push(StackId caller, FrameId frame) {
-  if (nodes_[caller.index()].depth == kDeepestStack) return caller;
+  if (nodes_[caller.index()].depth == kDeepestStack) caller = parent(caller);
   const std::uint64_t key = std::uint64_t{caller.value} << 32 | frame.value;
   const auto [at, fresh] = node_ids_.try_emplace(key, static_cast<std::uint32_t>(nodes_.size()));
   if (fresh) nodes_.push_back({caller, frame, nodes_[caller.index()].depth + 1});

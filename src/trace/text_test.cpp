@@ -219,7 +219,10 @@ TEST(TraceText, AStackHasAnEnd) {
     text +=
         "stack s" + std::to_string(at) + " = s" + std::to_string(at - 1) + " > a.py:" + std::to_string(at + 1) + " f\n";
   const Trace trace = parsed(text + "alloc #a 1KiB stack=s2999\n");
-  EXPECT_EQ(trace.stacks.depth(trace.events.at(0).stack), 1024u);
+  const StackId deepest = trace.events.at(0).stack;
+  EXPECT_EQ(trace.stacks.depth(deepest), 1024u);
+  EXPECT_EQ(trace.stacks.frame(deepest).line, 3000u) << "the innermost frame is the true one";
+  EXPECT_EQ(trace.stacks.frame(trace.stacks.parent(deepest)).line, 1023u);
   EXPECT_EQ(trace.lost.size(), 1u);
   EXPECT_EQ(trace.lost.begin()->second, 3000u - 1024u);
 }

@@ -287,10 +287,13 @@ TEST_F(FrameworkParts, LooksAtArraysAreOneTraceOverTime) {
   EXPECT_GT(count(EventKind::kFree), 0);
 }
 
-TEST_F(FrameworkParts, AFewLooksAreTakenOnlyWhereMemoryRanOut) {
-  write("jax-7-101.prof", profile_of(1));
-  write("jax-7-102.prof", profile_of(2));
+TEST_F(FrameworkParts, AFewLooksAreATraceAlsoWhereMemoryRanOut) {
   EXPECT_TRUE(parts().empty());
+  write("jax-7-101.prof", profile_of(1));
+  ASSERT_EQ(parts().size(), 1u);
+  EXPECT_EQ(parts()[0].trace.events.size(), 1u);
+  write("jax-7-102.prof", profile_of(2));
+  EXPECT_EQ(parts()[0].trace.events.size(), 2u);
   fs::remove(folder_ / "jax-7-102.prof");
   write("jax-7-oom-103.prof", profile_of(3));
   const std::vector<InputPart> parts = this->parts();

@@ -333,7 +333,8 @@ TEST(PickleCost, AStackThatGrowsByOneFrameAtATimeIsBounded) {
   EXPECT_FALSE(read(pickle(one + repeated("h\x00"s + "a", 300'000))).ok());
 }
 
-TEST(PickleCost, AStackInPartsOfAThousandFramesIsReadWhole) {
+// Lists are written in parts of a thousand; of a very deep stack the innermost frames are kept.
+TEST(PickleCost, AStackInPartsOfAThousandFramesIsReadInOrder) {
   std::string stack = "](";
   for (std::uint32_t line = 1; line <= 5000; ++line) {
     stack += pickled(frame("a.py", line, "f"));
@@ -345,7 +346,7 @@ TEST(PickleCost, AStackInPartsOfAThousandFramesIsReadWhole) {
       trace_of(pickle("}(" + pickled_text("segments") + "]" + pickled_text("device_traces") + "](](" + alloc + "eeu"));
   ASSERT_EQ(trace.events.size(), 1u);
   StackId at = trace.events[0].stack;
-  for (std::uint32_t line = 1; line <= 5000; ++line, at = trace.stacks.parent(at))
+  for (std::uint32_t line = 1; line <= 1024; ++line, at = trace.stacks.parent(at))
     ASSERT_EQ(trace.stacks.frame(at).line, line);
   EXPECT_EQ(at.value, 0u);
 }
