@@ -4,6 +4,9 @@
 
 #include <limits>
 
+#include "base/given_size.h"
+#include "base/nearest_word.h"
+
 namespace faultline {
 namespace {
 
@@ -65,6 +68,27 @@ TEST(ParseBytes, RefusesWhatIsNoSizeAndSaysHowOneIsWritten) {
     EXPECT_EQ(parsed.error().what, "'" + std::string(text) + "' is not a size");
     EXPECT_NE(parsed.error().next.find("16GiB"), std::string::npos);
   }
+}
+
+TEST(ParseSize, RefusesANumberThatCanOnlyHaveLostItsUnit) {
+  for (const char* text : {"600", "80", "1", "999999"}) {
+    const Result<std::uint64_t> parsed = parse_size(text);
+    ASSERT_FALSE(parsed.ok()) << text;
+    EXPECT_EQ(parsed.error().what, "'" + std::string(text) + "' has no unit");
+    EXPECT_NE(parsed.error().next.find(text + std::string("GiB")), std::string::npos);
+  }
+  EXPECT_EQ(*parse_size("0"), 0u);
+  EXPECT_EQ(*parse_size("600MiB"), 600 * kMiB);
+  EXPECT_EQ(*parse_size("8589934592"), 8 * kGiB);
+  EXPECT_EQ(parse_size("x").error().what, "'x' is not a size");
+}
+
+TEST(NearestWord, NeighboursThatWereSwappedAreOneMistake) {
+  EXPECT_EQ(edit_distance("4900", "4090"), 1u);
+  EXPECT_EQ(edit_distance("ab", "ba"), 1u);
+  EXPECT_EQ(edit_distance("abc", "cba"), 2u);
+  EXPECT_EQ(edit_distance("", "abc"), 3u);
+  EXPECT_EQ(edit_distance("explain", "exlpain"), 1u);
 }
 
 TEST(ParseBytes, ReadsBackWhatFormatBytesWrote) {

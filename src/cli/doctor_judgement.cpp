@@ -68,7 +68,7 @@ Ability judge_driver(const Machine& machine) {
     return ability(name, Mark::kNo, "there is no CUDA driver (libcuda.so.1) where programs look for one",
                    machine.has_device_files ? "the kernel's module is there: install the library of the same version, "
                                               "or give the container the driver, for example docker run --gpus all"
-                                            : "plan and run --gpu virtual need none");
+                                            : "plan needs none");
   }
   std::string what = machine.driver_path;
   if (!machine.driver_release.empty()) what += " of driver " + machine.driver_release;
@@ -233,7 +233,9 @@ Ability judge_virtual_run(const Ability& recorder, const Ability& virtual_driver
   }
   if (folder.mark == Mark::kNo)
     return job(Mark::kPartly, "programs run, but nothing is recorded: " + folder.says, folder.advice);
-  return job(Mark::kOk, "programs can be run on a GPU that this machine's processor plays");
+  return job(Mark::kOk,
+             "programs of the CUDA driver's interface run on a GPU that this machine's CPU plays, without kernels; "
+             "PyTorch, TensorFlow and JAX cannot: plan is for them");
 }
 
 // Without a GPU: what run tells of programs that compute on the CPU; empty: nothing.

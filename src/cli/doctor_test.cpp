@@ -60,8 +60,18 @@ TEST(Doctor, MainJobsNeedNoGpu) {
   EXPECT_EQ(of(machine, "run --gpu virtual").mark, Mark::kOk);
 }
 
+// It has no kernels, and what programs of PyTorch need is not there.
+TEST(Doctor, TheVirtualGpuIsNotForFrameworks) {
+  Machine machine = good_machine();
+  EXPECT_NE(of(machine, "run --gpu virtual").says.find("PyTorch, TensorFlow and JAX cannot"), std::string::npos);
+  machine.driver_path = {};
+  machine.driver = {};
+  machine.has_device_files = false;
+  EXPECT_EQ(of(machine, "driver").advice, "plan needs none");
+}
+
 TEST(Doctor, MainJobsNeedTheirParts) {
-  for (std::string Machine::* part :
+  for (std::string Machine::*part :
        {&Machine::recorder_path, &Machine::virtual_path, &Machine::dry_run_path, &Machine::python_part}) {
     Machine machine = good_machine();
     machine.*part = {};

@@ -57,7 +57,8 @@ std::string nearest_option(const CLI::App& app, int argument_count, char** argum
 std::string meant(const CLI::App& app, int argument_count, char** arguments, const std::vector<std::string>& command,
                   const std::string& problem) {
   if (argument_count < 2)
-    return "a verb is missing: explain, replay, run, plan, view, diff, pack, rule, demo or doctor; faultline --help "
+    return "a verb is missing: explain, replay, run, plan, view, diff, pack, rule, gpus, demo or doctor; faultline "
+           "--help "
            "tells what each does";
   const std::string word = arguments[1];
   std::vector<std::string> verbs;
@@ -126,6 +127,7 @@ int add_verbs_and_run(int argument_count, char** arguments) {
   add_pack(app, status);
   add_demo(app, status);
   add_rule(app, status);
+  add_gpus(app, status);
   add_doctor(app, status);
   add_completion(app, status);
   add_keep_aside(app, command, status);

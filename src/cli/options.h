@@ -72,6 +72,7 @@ void add_view(CLI::App& app, int& status);
 void add_diff(CLI::App& app, int& status);
 void add_pack(CLI::App& app, int& status);
 void add_demo(CLI::App& app, int& status);
+void add_gpus(CLI::App& app, int& status);
 void add_rule(CLI::App& app, int& status);
 void add_doctor(CLI::App& app, int& status);
 void add_completion(CLI::App& app, int& status);

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 
+#include "base/given_size.h"
 #include "base/units.h"
 #include "cli/dry_run_files.h"
 #include "cli/op_memory.h"
@@ -60,7 +61,7 @@ Result<std::vector<Gpu>> gpus_of(const PlanArguments& arguments) {
   }
   if (!arguments.context.empty()) {
     if (gpus.empty()) return Error{"--context needs --gpu", {}, {}};
-    Result<std::uint64_t> context = parse_bytes(arguments.context);
+    Result<std::uint64_t> context = parse_size(arguments.context);
     if (!context) return Error{"--context: " + context.error().message(), {}, {}};
     for (Gpu& gpu : gpus) gpu.context_bytes = *context;
   }
@@ -93,7 +94,7 @@ struct Held {
 Result<Held> held_against(const PlanArguments& arguments, const std::vector<Gpu>& gpus) {
   Held held;
   if (!arguments.budget.empty()) {
-    Result<std::uint64_t> bytes = parse_bytes(arguments.budget);
+    Result<std::uint64_t> bytes = parse_size(arguments.budget);
     if (!bytes) return Error{"--budget: " + bytes.error().message(), {}, {}};
     held.budget = *bytes;
   }

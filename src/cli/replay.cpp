@@ -8,6 +8,7 @@
 #include <thread>
 #include <tuple>
 
+#include "base/given_size.h"
 #include "base/safe_text.h"
 #include "base/units.h"
 #include "cli/options.h"
@@ -218,7 +219,7 @@ Result<Room> room_on_named_gpu(const ReplayArguments& arguments) {
   std::string source = gpu.name.empty() ? "an assumption that --context changes"
                                         : fmt::format("{}; --context changes it", to_string(gpu.context_source));
   if (!arguments.context.empty()) {
-    Result<std::uint64_t> context = parse_bytes(arguments.context);
+    Result<std::uint64_t> context = parse_size(arguments.context);
     if (!context) return Error{"--context: " + context.error().message(), {}, {}};
     gpu.context_bytes = *context;
     source = "as --context says";

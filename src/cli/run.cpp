@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "base/units.h"
+#include "base/given_size.h"
 #include "cli/apart.h"
 #include "cli/options.h"
 #include "cli/perfetto.h"
@@ -93,7 +93,7 @@ ProgramEnd run(const RunOptions& options) {
   const auto not_run = [](int status) { return ProgramEnd{status, 0, 0}; };
   if (options.command.empty())
     return not_run(fail("run takes the program behind --, for example: faultline run -- python train.py"));
-  if (const Result<std::uint64_t> keep = parse_bytes(options.keep); !keep)
+  if (const Result<std::uint64_t> keep = parse_size(options.keep); !keep)
     return not_run(fail("--keep: " + keep.error().message()));
   if (options.command.front().ends_with(".ipynb"))
     return not_run(fail(confine::not_program(options.command.front()).what));
@@ -164,7 +164,9 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, int& status
   options->command = command;
   verb->add_option(
           "--gpu", options->gpu,
-          "virtual, virtual:T4 or virtual:4GiB: a GPU that this machine's CPU plays; without it the machine's own")
+          "virtual, virtual:T4 or virtual:4GiB: a GPU that this machine's CPU plays, for programs of the CUDA driver's "
+          "interface (not PyTorch, TensorFlow or JAX); without it the machine's own")
+      ->type_name("{" + virtual_gpu_words() + "}")
       ->option_text("GPU");
   verb->add_option("--history", options->history,
                    "PyTorch's own history of tensors, and TensorFlow's tensors: on or off; on unless told")

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "base/given_size.h"
 #include "base/units.h"
 #include "cli/driver_release.h"
 #include "cli/installation.h"
@@ -90,8 +91,7 @@ Result<std::string> driver_for(const RunArguments& arguments, RunSetup& setup) {
     if (real.empty()) {
       setup.left_out.push_back(
           "there is no CUDA driver (libcuda.so.1) on this machine, so no GPU call can be recorded; faultline plan -- … "
-          "tells without a GPU what a program of PyTorch, TensorFlow or JAX would take, --gpu virtual stands in for "
-          "one, faultline doctor tells more");
+          "tells without a GPU what a program of PyTorch, TensorFlow or JAX would take; faultline doctor tells more");
     }
     return real;
   }
@@ -105,6 +105,12 @@ Result<std::string> driver_for(const RunArguments& arguments, RunSetup& setup) {
 }
 
 }  // namespace
+
+std::string virtual_gpu_words() {
+  std::string words(kVirtual);
+  for (const GpuEntry& entry : gpu_catalogue()) words += fmt::format(",{}:{}", kVirtual, entry.gpu.name);
+  return words;
+}
 
 Result<std::string> virtual_gpu_settings(const std::string& gpu) {
   if (!gpu.starts_with(kVirtual) || (gpu.size() > kVirtual.size() && gpu[kVirtual.size()] != ':')) {
@@ -149,7 +155,7 @@ Result<RunSetup> set_up_run(const RunArguments& arguments, const std::string& fo
 }
 
 std::unique_ptr<TraceKeeper> start_keeper(const RunArguments& arguments, const std::string& folder, RunSetup& setup) {
-  const Result<std::uint64_t> most_bytes = parse_bytes(arguments.keep);
+  const Result<std::uint64_t> most_bytes = parse_size(arguments.keep);
   Result<std::unique_ptr<TraceKeeper>> keeper =
       most_bytes ? TraceKeeper::create(folder, *most_bytes) : most_bytes.error();
   if (!keeper) {

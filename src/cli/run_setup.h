@@ -29,6 +29,8 @@ struct RunArguments {
 
 // FAULTLINE_VGPU's text for "virtual[:T4|:4GiB]".
 Result<std::string> virtual_gpu_settings(const std::string& gpu);
+// What it can be, "," between, for who completes it.
+std::string virtual_gpu_words();
 
 struct RunSetup {
   Environment environment;

@@ -21,17 +21,36 @@ bool takes_value(const CLI::Option& option) { return option.get_items_expected_m
 
 // The words that an option takes, where they can be listed; " " between them.
 std::string values_of(const CLI::Option& option) {
-  if (option.check_lname("gpu")) {
-    std::string words;
-    for (const GpuEntry& entry : gpu_catalogue()) words += (words.empty() ? "" : " ") + std::string(entry.gpu.name);
-    return words;
-  }
   const std::string type = option.get_type_name();  // "TEXT:{terminal,json}"
   const std::size_t open = type.find('{'), close = type.rfind('}');
-  if (open == std::string::npos || close == std::string::npos || close < open) return {};
-  std::string words = type.substr(open + 1, close - open - 1);
+  const bool has_list = open != std::string::npos && close != std::string::npos && open < close;
+  std::string words = has_list ? type.substr(open + 1, close - open - 1) : std::string();
   std::replace(words.begin(), words.end(), ',', ' ');
+  if (words.empty() && option.check_lname("gpu")) {
+    for (const GpuEntry& entry : gpu_catalogue()) words += (words.empty() ? "" : " ") + std::string(entry.gpu.name);
+  }
   return words;
+}
+
+// Bash takes "virtual:T4" for three words: of those with a colon what stands before it, and, behind "virtual:", the rest.
+struct ColonWords {
+  std::string first, before, behind;
+};
+ColonWords at_colon(const std::string& words) {
+  ColonWords parts;
+  for (std::size_t at = 0; at < words.size();) {
+    const std::size_t end = std::min(words.find(' ', at), words.size());
+    const std::string word = words.substr(at, end - at);
+    const std::size_t colon = word.find(':');
+    if (colon == std::string::npos) {
+      parts.first += word + " ";
+    } else {
+      parts.before = word.substr(0, colon);
+      parts.behind += word.substr(colon + 1) + " ";
+    }
+    at = end + 1;
+  }
+  return parts;
 }
 
 // The words that stand behind a verb, where they can be listed.
@@ -59,9 +78,16 @@ std::string bash(const CLI::App& app) {
     for (const CLI::Option* option : options_of(*verb)) {
       for (const std::string& name : names_of(*option)) names += name + " ";
       const std::string words = values_of(*option);  // else it is a file, as everything is
-      for (const std::string& name : words.empty() ? std::vector<std::string>() : names_of(*option))
+      if (words.empty()) continue;
+      const ColonWords parts = at_colon(words);
+      for (const std::string& name : names_of(*option))
         values += fmt::format("    '{} {}') COMPREPLY=($(compgen -W '{}' -- \"$current\")); return ;;\n",
-                              verb->get_name(), name, words);
+                              verb->get_name(), name, parts.first);
+      if (!parts.behind.empty())
+        values += fmt::format(
+            "    '{0} {1}') COMPREPLY=($(compgen -W '{2}' -- \"${{current#:}}\")); return ;;\n"
+            "    '{0} :') COMPREPLY=($(compgen -W '{2}' -- \"$current\")); return ;;\n",
+            verb->get_name(), parts.before, parts.behind);
     }
     if (const std::string words = given_words(*verb); !words.empty())
       given +=
@@ -110,7 +136,7 @@ std::string zsh(const CLI::App& app) {
         const std::string words = values_of(*option);
         const std::string value = !takes_value(*option) ? ""
                                   : words.empty()       ? ":value:_files"
-                                                        : fmt::format(":value:({})", words);
+                                                        : fmt::format(":value:({})", replaced(words, {{':', "\\:"}}));
         specs += fmt::format(" \\\n        '{}[{}]{}'", name, quoted(option->get_description()), value);
       }
     }

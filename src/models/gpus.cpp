@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/characters.h"
+#include "base/given_size.h"
 #include "base/nearest_word.h"
 #include "fmt/format.h"
 
@@ -57,25 +58,32 @@ std::vector<std::string_view> close_names(const std::string& word) {
   return names;
 }
 
+// The name of several of one kind, where somebody wrote "T4x2"; empty: it is no such thing.
+std::string name_of_several(std::string_view text, std::string& count) {
+  const std::size_t digits = text.find_last_not_of("0123456789");
+  if (digits == std::string_view::npos || digits + 1 == text.size() || digits == 0) return {};
+  if (text[digits] != 'x' && text[digits] != 'X' && text[digits] != '*') return {};
+  count = text.substr(digits + 1);
+  return std::string(trim(text.substr(0, digits)));
+}
+
 Error unknown(std::string_view text, const std::string& word) {
   std::string sentence = "'" + std::string(text.substr(0, 60)) + "' is no GPU that Faultline knows";
+  std::string count;
+  if (const std::string name = name_of_several(text, count); !name.empty() && find_gpu(name))
+    return {sentence + "; several are " + count + "x" + name, {}, {}};
   const std::vector<std::string_view> names = word.size() > 40 ? std::vector<std::string_view>{} : close_names(word);
   for (std::size_t at = 0; at < names.size(); ++at) {
     sentence += at == 0 ? " (close to it: " : ", ";
     sentence += names[at];
   }
   if (!names.empty()) sentence += ")";
-  const bool may_be_size = !word.empty() && word.size() <= 3 && std::all_of(text.begin(), text.end(), is_digit) &&
-                           word.find_first_not_of('0') != std::string::npos;
-  return {sentence + (may_be_size ? "; a size has its unit with it: " + std::string(text) + "GiB"
-                                  : "; a size such as 24GiB works too"),
+  const bool may_be_size = word.size() <= 3 && lacks_unit(text);
+  return {sentence + (may_be_size     ? "; a size has its unit with it: " + std::string(text) + "GiB"
+                      : names.empty() ? "; faultline gpus lists them, and a size such as 24GiB works too"
+                                      : "; a size such as 24GiB works too"),
           {},
           {}};
-}
-
-// "3050" is a card that is not known rather than three kilobytes.
-bool reads_as_model_number(std::string_view word) {
-  return !word.empty() && word.size() <= 6 && std::all_of(word.begin(), word.end(), is_digit);
 }
 
 Gpu device_of_size(std::uint64_t size_bytes) {
@@ -144,7 +152,7 @@ Result<Gpu> find_gpu(std::string_view text) {
       return gpu;
     }
   }
-  if (!reads_as_model_number(word)) {
+  if (!lacks_unit(word)) {  // "3050" is a card that is not known rather than three kilobytes
     if (Result<std::uint64_t> size = parse_bytes(text); size && *size != 0) return device_of_size(*size);
   }
   return unknown(text, word);

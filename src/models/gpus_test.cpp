@@ -166,7 +166,14 @@ TEST(Gpus, AnUnknownNameIsAnsweredWithCloseOnesAndTheWayOut) {
   EXPECT_EQ(
       message_for("A100-60GB"),
       "'A100-60GB' is no GPU that Faultline knows (close to it: A100-40GB, A100-80GB); a size such as 24GiB works too");
-  EXPECT_EQ(message_for("nonsense"), "'nonsense' is no GPU that Faultline knows; a size such as 24GiB works too");
+  EXPECT_EQ(message_for("nonsense"),
+            "'nonsense' is no GPU that Faultline knows; faultline gpus lists them, and a size such as 24GiB works too");
+  EXPECT_EQ(message_for("RTX 4900"),
+            "'RTX 4900' is no GPU that Faultline knows (close to it: RTX-4090); a size such as 24GiB works too");
+  EXPECT_EQ(message_for("T4x2"), "'T4x2' is no GPU that Faultline knows; several are 2xT4");
+  EXPECT_EQ(message_for("A100-80GB x4"), "'A100-80GB x4' is no GPU that Faultline knows; several are 4xA100-80GB");
+  EXPECT_EQ(message_for("T4y2").find("several"), std::string::npos);
+  EXPECT_EQ(message_for("xyzzyx2").find("several"), std::string::npos);
   for (const char* text :
        {"", " ", "-1GiB", "0GiB", "big", "3050", "1e400GiB", "GiB", "nvidia", "rtx", "24GiBs", "\xff\xfe"})
     EXPECT_FALSE(message_for(text).empty()) << text;

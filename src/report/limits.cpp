@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/given_size.h"
 #include "base/units.h"
 #include "report/growth.h"
 #include "rules/describe.h"
@@ -182,7 +183,7 @@ PlanBudget judge_budget(const Plan& plan, std::uint64_t bytes) {
 
 Result<AllowedGrowth> parse_allowed_growth(std::string_view text) {
   if (!text.ends_with('%')) {
-    Result<std::uint64_t> bytes = parse_bytes(text);
+    Result<std::uint64_t> bytes = parse_size(text);
     if (!bytes)
       return Error{"'" + std::string(text) + "' is neither a share nor a size", {}, "Write for example 5% or 200MiB."};
     return AllowedGrowth{format_bytes(*bytes), 0, *bytes};

@@ -168,6 +168,11 @@ BAD_USAGE = {
     "plan --seconds x -- true": "faultline plan --help tells",
     "plan --gpu 24 -- true": "a size has its unit with it: 24GiB",
     "replay CLEAN --gpu 80": "a size has its unit with it: 80GiB",
+    "plan --budget 600 -- true": "--budget: '600' has no unit. Write 600GiB or 600MiB",
+    "plan --gpu T4 --context 640 -- true": "--context: '640' has no unit. Write 640GiB or 640MiB",
+    "replay CLEAN --gpu T4 --context 640": "--context: '640' has no unit",
+    "run --keep 2 -- true": "--keep: '2' has no unit",
+    "plan --gpu T4x2 -- true": "several are 2xT4",
     "replay CLEAN --set expandable_segment=True": "the nearest is expandable_segments",
     "plan -- ./nb.ipynb": "jupyter nbconvert --to script ./nb.ipynb",
     "plan -- nb.ipynb": "jupyter nbconvert",
@@ -189,6 +194,15 @@ def test_an_unknown_gpu_is_answered_with_the_closest_names_and_with_sizes(refuse
         refused(verb, CLEAN, "--gpu", "RTX 4091")
         == "faultline: --gpu: 'RTX 4091' is no GPU that Faultline knows (close to it: RTX-4090); a size such as 24GiB works too.\n"
     )
+
+
+def test_every_gpu_that_is_listed_can_be_named(run):
+    listed = run("gpus").stdout.decode().splitlines()
+    rows = [line.split() for line in listed[1 : listed.index("")]]
+    assert len(rows) > 30 and ["T4", "14.56", "GiB", "14.42", "GiB", "7.5", "Tesla", "T4"] in rows
+    for name, memory, *_ in rows:
+        answer = json.loads(run("replay", CLEAN, "--gpu", name, "--format", "json").stdout)
+        assert f"{answer['gpu']['capacity'] / 2**30:.2f}" == memory, name
 
 
 @pytest.mark.parametrize("name", ["T4", "tesla t4", "NVIDIA-T4"])

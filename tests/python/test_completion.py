@@ -31,6 +31,9 @@ def completed(line):
         ("faultline replay --format ", ["json", "terminal"], ["sarif"]),
         ("faultline plan --st", ["--steps"], ["--set"]),
         ("faultline plan -- --st", [], ["--steps"]),
+        ("faultline run --gpu ", ["virtual"], ["T4", "H200"]),
+        ("faultline run --gpu virtual :", ["T4", "H200"], ["virtual"]),
+        ("faultline run --gpu virtual : H", ["H100-80GB", "H200"], ["T4", "virtual"]),
         ("faultline rule memory/l", ["memory/leak"], ["memory/grown"]),
         ("faultline completion ", ["zsh", "man"], ["explain"]),
     ],
@@ -41,7 +44,7 @@ def test_bash_is_offered_what_the_verb_takes(line, offered, not_offered):
 
 
 def test_every_option_of_the_help_is_in_every_form():
-    verbs = ("explain", "replay", "run", "plan", "view", "diff", "pack", "rule", "demo", "doctor")
+    verbs = ("explain", "replay", "run", "plan", "view", "diff", "pack", "rule", "gpus", "demo", "doctor")
     forms = {shell: printed(shell) for shell in ("bash", "zsh", "fish", "man")}
     for verb in verbs:
         shown = subprocess.run([FAULTLINE, verb, "--help"], capture_output=True, text=True, check=True).stdout
