@@ -26,6 +26,9 @@ _IN_MEMORY = 64 << 20  # a copy of a file without a name, up to here
 _LARGE = 1 << 30
 _PIECE = 1 << 20
 
+# Descriptors through which Faultline itself hears from the copy of this process: they stay shared with it.
+heard_through: set[int] = set()
+
 _c = ctypes.CDLL(None, use_errno=True)
 _c.mmap.restype = ctypes.c_void_p
 _c.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
@@ -197,6 +200,8 @@ def _all_open() -> list[_Open]:
 def _turn_descriptors(copies: _Copies) -> None:
     alike: list[list[_Open]] = []
     for one in _all_open():
+        if one.number in heard_through:
+            continue
         twins = next((twins for twins in alike if one.is_same(twins[0])), None)
         if twins is None:
             alike.append([one])

@@ -185,16 +185,19 @@ class _Planned:
     # --- the dry run
 
     def _planned(self, limit: dict, times: int, budget: str | None = None) -> tuple[dict, dict]:
-        from . import api
+        from . import _confine, api
 
         with open(os.memfd_create("faultline-test"), "r+b", buffering=0) as shared:
             body = _Body(self, times, shared)
+            _confine.heard_through.add(shared.fileno())
             try:
                 plan = api.plan(
                     body, limit["gpu"], real=limit["real"], steps=0, seconds=limit["seconds"], budget=budget
                 )
             except (ValueError, OSError) as problem:
                 fail(f"its GPU memory could not be planned: {problem}", [])
+            finally:
+                _confine.heard_through.discard(shared.fileno())
             shared.seek(0)
             content = shared.read()
         told = pickle.loads(content) if content else {"outcome": "", "output": "", "held": [], "expected": []}
