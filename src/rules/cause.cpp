@@ -135,8 +135,8 @@ class Judge {
   }
 
   std::string free_words() const {
-    return s_.free ? fmt::format("{} had {} free", s_.device, shown(*s_.free))
-                   : "how much " + s_.device + " had free is not recorded";
+    if (s_.free) return fmt::format("{} had {} free", s_.device, shown(*s_.free));
+    return fmt::format("the {} does not say how much {} had free", s_.states_limits ? "message" : "recording", s_.device);
   }
   std::string held_words() const {
     if (!s_.reserved || !s_.live)

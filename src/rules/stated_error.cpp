@@ -6,6 +6,7 @@
 #include "base/open_unit.h"
 #include "base/shell_words.h"
 #include "rules/describe.h"
+#include "rules/out_of_memory/programs.h"
 #include "rules/platform.h"
 #include "sources/text_notes.h"
 
@@ -198,8 +199,10 @@ std::string program_words(const Case& subject) {
            (places.front().known() && is_plain_word(places.front().file) ? " " + places.front().file : std::string());
   if (!notes.launcher.empty()) return notes.launcher + " … " + (file.empty() ? "train.py" : file);
   if (!file.empty()) return "python " + file;
-  const std::string& other = subject.statements().error.other_framework;
-  return other == "llama.cpp" || other == "TensorRT" ? "PROGRAM" : "python train.py";
+  const StatedError& stated = subject.statements().error;
+  const Program* const program =
+      program_of(stated.framework_name.empty() ? stated.other_framework : stated.framework_name);
+  return program != nullptr && !program->is_python && !notes.has_traceback ? "PROGRAM" : "python train.py";
 }
 
 bool is_torch_before(const StatedError& stated, unsigned major, unsigned minor) {

@@ -58,10 +58,11 @@ ErrorKind kind_of_error(std::string_view name) {
   if (name == "pool-growth") return ErrorKind::kPoolGrowth;
   if (name == "nccl-cuda-error") return ErrorKind::kNcclCall;
   for (const std::string_view begin :
-       {"host-",       "setup-",     "harmless-", "vllm-",       "operands",     "xid",       "unknown-error",
-        "nvml-assert", "async-bare", "call-",     "engine-",     "serving-",     "model-",    "dispatched",
-        "gpu-lost",    "nvenc-",     "buffer-",   "level-zero-", "nccl-timeout", "metal-",    "jetson-",
-        "matlab-",     "vulkan-",    "opencl-",   "ptxas-",      "rocm-",        "checkpoint"}) {
+       {"host-",       "setup-",     "harmless-", "vllm-",       "operands",     "xid",        "unknown-error",
+        "nvml-assert", "async-bare", "call-",     "engine-",     "serving-",     "model-",     "dispatched",
+        "gpu-lost",    "nvenc-",     "buffer-",   "level-zero-", "nccl-timeout", "metal-",     "jetson-",
+        "matlab-",     "vulkan-",    "opencl-",   "ptxas-",      "rocm-",        "checkpoint", "directx-",
+        "triton-",     "nvrm-",      "batch-"}) {
     if (name.starts_with(begin)) return ErrorKind::kKnown;
   }
   if (name == "nccl-oom" || name.ends_with("-alloc")) return ErrorKind::kLibraryMemory;

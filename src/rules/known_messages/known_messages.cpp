@@ -10,6 +10,7 @@
 #include "rules/describe.h"
 #include "rules/inequality.h"
 #include "rules/known_messages/meanings.h"
+#include "rules/out_of_memory/programs.h"
 #include "rules/stated_error.h"
 #include "sources/text_notes.h"
 
@@ -103,6 +104,7 @@ void without_torch(const StatedError& stated, Finding& finding) {
     return attempt.what.find("torch.") != std::string::npos || attempt.what.find("DataLoader") != std::string::npos;
   });
   if (stated.name != "host-alloc") return;
+  if (!is_of_pool_framework(stated)) return;
   const bool jax = stated.framework == Framework::kJax || stated.other_framework == "JAX";
   add_try(finding, jax ? "If the array was meant for the GPU, JAX runs on the CPU here: python -c \"import jax; "
                          "print(jax.devices())\" tells."
@@ -195,7 +197,9 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
   if (stated.name == "setup-library-version")
     finding.message += " The text says: " + stated.text.substr(0, stated.text.find(". ")) + ".";
   if (stated.name.starts_with("vllm-")) describe_vllm(stated, finding);
-  if (meaning->rule == kHost && is_of_pool_framework(stated)) without_torch(stated, finding);
+  const Program* const maker = program_of(stated.framework_name);
+  if (meaning->rule == kHost && (is_of_pool_framework(stated) || (maker != nullptr && !maker->is_python)))
+    without_torch(stated, finding);
   if (!stated.tensor_shape.empty()) {
     finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
     add_evidence(finding, "shape", stated.tensor_shape);

@@ -144,8 +144,9 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"host-oom-killer",
      kHost,
      Confidence::kProved,
-     "The system ran out of host memory (RAM) and ended a process for it: the line names which, and what it held "
-     "(anon-rss); the GPU's memory is not the matter",
+     "The system ran out of host memory (RAM) and killed a process to free some; the line names it. The GPU's memory "
+     "is "
+     "not the matter",
      {kWatchHost, kFewerWorkers,
       "Or hold less RAM while loading: low_cpu_mem_usage=True, safetensors, memory-mapped data; several ranks of one "
       "machine each load their own copy."}},
@@ -174,9 +175,9 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"host-pinned",
      kHost,
      Confidence::kLikely,
-     "Memory of the host could not be pinned (pin_memory): RAM, or a limit on locked memory, did not suffice; the "
-     "words are the CUDA runtime's, but the GPU's memory need not be full",
-     {"pin_memory=False, fewer workers or a smaller prefetch_factor take less of it.",
+     "Page-locked (pinned) memory of the host could not be allocated: RAM, or a limit on locked memory, did not "
+     "suffice; the words are the CUDA runtime's, but the GPU's memory need not be full",
+     {"In PyTorch pin_memory=False, fewer workers or a smaller prefetch_factor take less of it.",
       "ulimit -l shows the limit on locked memory, free -h what RAM there is; in WSL 2 pinned memory is limited.",
       "If an earlier kernel went wrong, this call is only the first to notice: look for an error above it."}},
     {"jetson-alloc",
@@ -310,7 +311,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"setup-no-gpu",
      kDevice,
      Confidence::kProved,
-     "PyTorch sees no GPU: memory is not the matter",
+     "The program sees no GPU: memory is not the matter",
      {"See what the machine has: nvidia-smi; and what the program may see: echo $CUDA_VISIBLE_DEVICES (empty or -1 "
       "hides all).",
       "In Colab or Kaggle choose a GPU runtime; in a container start with --gpus all; in Slurm ask for one "

@@ -51,6 +51,49 @@ constexpr auto kPrograms = std::to_array<Meaning>({
      "time and nothing has failed",
      {"If it comes often: a higher --schedule-conservativeness (1.3), a lower --max-running-requests, or a higher "
       "--mem-fraction-static."}},
+    {"serving-preempt",
+     kMemory,
+     Confidence::kProved,
+     "vLLM's cache for keys and values was full; it took a request back and computes it again later, which costs time: "
+     "nothing has failed",
+     {"If it comes often: a higher --gpu-memory-utilization where the device has room, a lower --max-num-seqs or "
+      "--max-num-batched-tokens, or --tensor-parallel-size 2."}},
+    {"serving-unbalanced",
+     kMemory,
+     Confidence::kLikely,
+     "SGLang found one of its GPUs with much less free memory than the others: most often another process is on it",
+     {"See who holds it: nvidia-smi; an earlier server that did not end is the usual one.",
+      "Or leave that GPU out: CUDA_VISIBLE_DEVICES, --base-gpu-id."}},
+    {"vllm-sampler",
+     kMemory,
+     Confidence::kProved,
+     "vLLM ran its sampler for the largest number of requests, to see that it fits, and GPU memory ran out",
+     {"Lower --max-num-seqs: the sampler holds one row of the vocabulary for each request.",
+      "Or leave room for it: a lower --gpu-memory-utilization."}},
+    {"vllm-profiling",
+     kMemory,
+     Confidence::kProved,
+     "While vLLM measured how much memory it needs, another process gave memory of the same GPU back, so the "
+     "measurement was of no use and vLLM stopped: it did not run out of memory",
+     {"Start it again once the other processes on this GPU have started or ended: nvidia-smi shows them.",
+      "Several servers on one GPU: start them one after the other."}},
+    {"model-runner",
+     kMemory,
+     Confidence::kHint,
+     "The process that runs the model ended by itself; ollama supposes that memory was missing, and does not say "
+     "whether "
+     "the GPU's or the host's",
+     {"The server's log has the reason: journalctl -u ollama, or ~/.ollama/logs/server.log; give Faultline that.",
+      "A smaller model or a stronger quantisation tells whether it was memory."}},
+    {"batch-none",
+     kMemory,
+     Confidence::kLikely,
+     "accelerate halved the batch after each out-of-memory error and reached zero: the program runs out of memory with "
+     "a batch of 1 too, or what it had held was not freed between the tries",
+     {"Run it with a batch of 1 and without find_executable_batch_size: the error then has numbers. Give Faultline "
+      "that.",
+      "What is made outside the function that is tried again stays alive: make the model and the optimizer inside "
+      "it."}},
     {"serving-warmup",
      kMemory,
      Confidence::kProved,
@@ -109,6 +152,61 @@ constexpr auto kPrograms = std::to_array<Meaning>({
       "A limit does it too: ulimit -v, a cgroup, a MIG slice, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT.",
       "CUDA_VISIBLE_DEVICES with only the GPU that is wanted keeps a full one out of it; it must be set before the "
       "program starts to use CUDA."}},
+    {"level-zero-lost",
+     kLaunch,
+     Confidence::kHint,
+     "The Intel GPU stopped working for this process (UR_RESULT_ERROR_DEVICE_LOST): a kernel ran too long or went "
+     "wrong, "
+     "or the driver failed, which it also does when memory is short; the message does not say which",
+     {"A smaller batch or model tells whether it was memory.",
+      "dmesg | grep -i -E \"i915|xe \" shows what the driver saw."}},
+    {"directx-lost",
+     kLaunch,
+     Confidence::kHint,
+     "Windows removed the GPU from this program (DXGI device removed, hung or reset): a shader ran too long or went "
+     "wrong, or the driver failed; the message does not speak of memory",
+     {"The code behind it tells more: 0x887A0006 is work that took too long, 0x887A0005 a device that is gone, "
+      "0x887A0007 a command that the driver refused.",
+      "Update the driver; take back overclocking; look at power and heat."}},
+    {"metal-hang",
+     kLaunch,
+     Confidence::kHint,
+     "macOS stopped the work on the GPU because it took too long (a hang or a timeout); the message does not speak of "
+     "memory",
+     {"Give the GPU less at once: a smaller batch or prompt, work in pieces."}},
+    {"rocm-reset",
+     kLaunch,
+     Confidence::kLikely,
+     "The AMD driver found the GPU hanging and reset it; what was in its memory is lost, and programs that used it "
+     "fail "
+     "afterwards. It does not speak of memory that ran out",
+     {"The program that the log names had work on the GPU at that moment; a kernel that runs too long or wrong is the "
+      "usual reason, an unstable clock or power supply another.",
+      "AMD_SERIALIZE_KERNEL=3 makes the line that is reported the line that launched the work."}},
+    {"triton-registers",
+     kLaunch,
+     Confidence::kProved,
+     "A Triton kernel needs more registers than one block can have on this GPU; GPU memory is not full",
+     {"Smaller block sizes or fewer warps (num_warps) for that kernel."}},
+    {"triton-tensor-memory",
+     kLaunch,
+     Confidence::kProved,
+     "A Triton kernel needs more tensor memory than one block can have on this GPU; GPU memory is not full",
+     {"Smaller block sizes or fewer stages (num_stages) for that kernel."}},
+    {"nvrm-memory",
+     kLaunch,
+     Confidence::kHint,
+     "NVIDIA's kernel driver could not get memory for itself (NV_ERR_NO_MEMORY): of the GPU, or of the host; the line "
+     "does not say which",
+     {"See both: nvidia-smi and free -h; other lines of dmesg around it name the program.",
+      "If neither is full, update the driver: some of its releases print this line without harm."}},
+    {"host-ray-store",
+     kHost,
+     Confidence::kProved,
+     "Ray's object store, which is host memory (/dev/shm), is full; GPU memory is not involved",
+     {"Let go of what is no longer needed (del reference), or put large objects once and pass the reference.",
+      "ray memory shows who holds it; ray.init(object_store_memory=…) makes it larger, in a container also "
+      "--shm-size."}},
     {"gpu-lost",
      kLaunch,
      Confidence::kLikely,

@@ -100,7 +100,8 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   CauseVerdict verdict = cause_of(shortage);
   add_numbers(stated, shortage, finding);
   const bool async = stated.allocator == StatedAllocator::kAsync && stated.live && stated.reserved;
-  const bool is_too_large = verdict.story == Story::kTooLarge && stated.framework == Framework::kOther;
+  const bool is_too_large =
+      (verdict.story == Story::kTooLarge || verdict.story == Story::kAbsurd) && stated.framework == Framework::kOther;
   if (stated.framework != Framework::kPyTorch && verdict.story != Story::kLimit && !is_too_large &&
       !(async && *verdict.cause() != 0))
     return false;
@@ -244,9 +245,16 @@ void judge_without_numbers(Case& subject, Finding& finding) {
             "less.");
   } else if (stated.framework == Framework::kOther) {
     const Platform platform = platform_of(stated);
+    const bool had_room = stated.requested && stated.free &&
+                          surely_less(*stated.requested + ByteInterval::exactly(kDriverMarginBytes), *stated.free);
     conclude(finding, Confidence::kLikely,
              stated.framework_name + " could not get " + (stated.requested ? size_words(stated) : "an allocation") +
-                 " from " + device_words(subject) + holders_words(stated));
+                 " from " + device_words(subject) +
+                 (had_room ? ", though " + shown(*stated.free) +
+                                 " were free: the device was not full. A limit on this process, another device, or "
+                                 "memory that was taken and given back in between can do that; the message does not "
+                                 "say."
+                           : holders_words(stated)));
     if (stated.requested) add_stated_bytes(finding, "requested_bytes", *stated.requested);
     if (stated.free) add_stated_bytes(finding, "free_bytes", *stated.free);
     add_try(finding, "See who holds the device: " + std::string(shows_holders(platform)));

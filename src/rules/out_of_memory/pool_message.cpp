@@ -113,10 +113,14 @@ bool tell_start(const StatedError& stated, Finding& finding) {
   // "Created device … with 381 MB memory": what the pool may take is set then, by what was free
   if (stated.start_pool && surely_less(*stated.start_pool, ByteInterval::exactly(kGiB))) {
     finding.message += fmt::format(
-        " The pool was made with {} as the program began, which is less than any GPU has that is free: something else "
+        " The pool was made with {} MiB as the program began, which is less than any GPU has that is free: something "
+        "else "
         "held the device, or a limit was set (per_process_gpu_memory_fraction, memory_limit).",
-        shown(*stated.start_pool));
-    if (!finding.number("pool_limit_bytes")) add_evidence(finding, "pool_limit_bytes", stated.start_pool->middle());
+        stated.start_pool->min / kMiB);  // whole ones, as it was printed
+    if (!finding.number("pool_limit_bytes")) {
+      add_evidence(finding, "pool_limit_at_least_bytes", stated.start_pool->min);
+      add_evidence(finding, "pool_limit_at_most_bytes", stated.start_pool->max);
+    }
     add_try(finding, kEndOthers);
     return true;
   }

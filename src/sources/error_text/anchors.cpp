@@ -24,6 +24,8 @@ constexpr std::array kOwnWords = {
     Word{Anchor::kTorchOomBare, "hip out of memory"},
     Word{Anchor::kTorchCut, "reserved in total by pytorch)"},
     Word{Anchor::kTorchCut, "is allocated by pytorch, and "},
+    Word{Anchor::kTorchCut, " has a total capacity of "},
+    Word{Anchor::kTorchCut, " has a total capacty of "},
     Word{Anchor::kMetalOom, "mps backend out of memory ("},
     Word{Anchor::kAsyncOom, "would exceed allowed memory. (out of memory)"},
     Word{Anchor::kCudaError, "cuda error: "},

@@ -428,7 +428,9 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   const auto pins = [](const TracebackFrame& frame) {
     return frame.function == "pin_memory" || frame.file.ends_with("/pin_memory.py");
   };
-  if (message.kind == "out-of-memory" && message.framework.empty() && std::any_of(frames.begin(), frames.end(), pins))
+  if (message.kind == "out-of-memory" &&
+      ((message.framework.empty() && std::any_of(frames.begin(), frames.end(), pins)) ||
+       names_pinned_call(text, chosen.begin)))
     message.kind = "host-pinned";
   // Nobody is told of this signal: a traceback beside it is another error's, or the launcher's own.
   if (message.kind == "host-killed") frames.clear();

@@ -122,15 +122,14 @@ bool is_talk(std::string_view body, std::string_view lower) {
         "3. ", "\"", "'",  "`",  "{",  "@",  ":",  "$ ", "..", "!",   "note",  "tip", "hint"}) {
     if (lower.starts_with(begin)) return true;
   }
-  static constexpr std::array<std::string_view, 52> kParts = {
-      " you ",     "you ",         " your ",        " if ",      " when ",         " i ",           " my ",
-      " we ",      " may ",        " might ",       " should ",  " would ",        " can ",         "could be",
-      " usually",  " often ",      " e.g",          " such as ", "to avoid",       " avoid ",       " means ",
-      " fix ",     "fixed ",       "fixes ",        "handle ",   "handling ",      "instead of",    "no longer",
-      "prevent",   "test_",        "::test",        " passed",   "expected",       "please ",       "how to",
-      " because ", " errors",      "error_",        "_error",    "out_of_memory_", "-error",        "0 error",
-      "no error",  "not an error", "without error", " =0",       " 0 failed",      "no allocation", "no memory",
-      "no out of", "http",         "\xe2\x86\x92"};
+  static constexpr std::array<std::string_view, 51> kParts = {
+      " you ",     "you ",      " your ",       " if ",          " when ",  " i ",       " my ",           " we ",
+      " may ",     " might ",   " should ",     " would ",       " can ",   "could be",  " usually",       " often ",
+      " e.g",      " such as ", "to avoid",     " avoid ",       " means ", " fix ",     "fixed ",         "fixes ",
+      "handle ",   "handling ", "instead of",   "no longer",     "prevent", "test_",     "::test",         " passed",
+      "expected",  "please ",   "how to",       " because ",     " errors", "_error",    "out_of_memory_", "-error",
+      "0 error",   "no error",  "not an error", "without error", " =0",     " 0 failed", "no allocation",  "no memory",
+      "no out of", "http",      "\xe2\x86\x92"};
   if (has_any(lower, kParts)) return true;
   // quoted
   return std::count(body.begin(), body.end(), '`') > 1 || std::count(body.begin(), body.end(), '"') > 1;
@@ -157,16 +156,19 @@ std::optional<ErrorMessage> guess_at(std::string_view text, std::size_t begin, s
   const std::string lower = lower_case(body);
   if (!names_gpu(lower) && !names_gpu(lower_case(raw.substr(0, prefix.length)))) return std::nullopt;
   // Words that have readers of their own, who took them for talk.
-  if (lower.find("cuda out of memory") != std::string::npos || lower.find("hip out of memory") != std::string::npos)
-    return std::nullopt;
+  static constexpr std::array<std::string_view, 4> kRead = {"cuda out of memory", "hip out of memory",
+                                                            "cuda error: out of memory", "hip error: out of memory"};
+  if (has_any(lower, kRead)) return std::nullopt;
   const std::size_t says = std::min(says_full(lower), says_code_two(lower));
   if (says == std::string_view::npos || is_talk(body, lower) || is_setting_or_count(lower, says)) return std::nullopt;
   if (!reports_error(raw, body, lower, says)) return std::nullopt;
   if (standing_of(text, begin + prefix.length) != Standing::kOwn) return std::nullopt;
-  ErrorMessage message = said("out-of-memory", "", trimmed(body, 300));
+  static constexpr std::array<std::string_view, 3> kOfHost = {"mallochost", "hostalloc", "hostmalloc"};
+  const bool of_host = has_any(lower, kOfHost);  // page-locked memory
+  ErrorMessage message = said(of_host ? "host-pinned" : "out-of-memory", "", trimmed(body, 300));
   message.tag = prefix.tag;
   message.weak = true;
-  message.words["guessed"] = "yes";
+  if (!of_host) message.words["guessed"] = "yes";
   const std::size_t size = lower.find_first_of("0123456789");
   if (size != std::string::npos) {
     if (const auto bytes = size_between(lower, size, lower.size(), SizeStyle::kTorch))

@@ -1,7 +1,10 @@
 #include "sources/error_text/known_messages.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+
+#include "base/characters.h"
 
 namespace faultline {
 namespace {
@@ -227,10 +230,21 @@ std::string whole_sentence(const ErrorPassage& passage) {
                  400);
 }
 
+bool is_talked_about(const KnownWords& known, const ErrorPassage& passage) {
+  constexpr std::size_t kShortestName = 16;  // of one word
+  if (known.text.size() < kShortestName || known.text.find(' ') != std::string_view::npos) return false;
+  std::string_view rest = std::string_view(passage.lower).substr(0, passage.first_line_length);
+  rest.remove_prefix(std::min(known.text.size(), rest.size()));
+  static constexpr std::array<std::string_view, 16> kVerbs = {
+      " will ", " may ",    " can ",     " could ", " should ", " would ",  " is returned", " is raised",
+      " means", " occurs ", " happens ", " or ",    " and ",    " errors ", " if ",         " when the "};
+  return std::any_of(kVerbs.begin(), kVerbs.end(), [&](std::string_view verb) { return rest.starts_with(verb); });
+}
+
 std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
   const std::string& lower = passage.lower;
   const KnownWords* const known = known_words_at(lower);
-  if (known == nullptr) return std::nullopt;
+  if (known == nullptr || is_talked_about(*known, passage)) return std::nullopt;
   if (const std::span<const KnownWords> programs = program_words();
       known >= programs.data() && known < programs.data() + programs.size())
     return read_program_message(*known, passage);

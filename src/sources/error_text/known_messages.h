@@ -36,6 +36,8 @@ std::span<const KnownWords> program_words();  // of programs
 const KnownWords* known_words_at(std::string_view lower);
 // What a row of program_words() states; nothing, where it is only talked about or lacks what it needs.
 std::optional<ErrorMessage> read_program_message(const KnownWords& known, const ErrorPassage& passage);
+// "VK_ERROR_DEVICE_LOST will be reported": a constant's name in a sentence about it.
+bool is_talked_about(const KnownWords& known, const ErrorPassage& passage);
 // Whether an exception's name or another label stands in front.
 bool has_error_name(std::string_view before);
 // The whole sentence: what stands in front of the words on their line belongs to it, behind the exception's name.

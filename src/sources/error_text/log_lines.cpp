@@ -53,6 +53,25 @@ bool is_month(std::string_view word) {
   return std::find(kMonths.begin(), kMonths.end(), word) != kMonths.end();
 }
 
+// "2025-01-05 10:10:10,123", "Fri Apr 17 19:56:43 2026": a time and nothing else, in words.
+bool is_all_time(std::string_view words) {
+  static constexpr std::array<std::string_view, 10> kOfTimes = {"Mon", "Tue", "Wed", "Thu", "Fri",
+                                                                "Sat", "Sun", "UTC", "AM",  "PM"};
+  bool has_time = false;
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    std::string_view word = words.substr(0, end);
+    words.remove_prefix(std::min(end + 1, words.size()));
+    if (word.ends_with(',')) word.remove_suffix(1);
+    const bool is_number = word.size() <= 4 && std::all_of(word.begin(), word.end(), is_digit);
+    if (is_time(word))
+      has_time = true;
+    else if (!is_number && !is_month(word) && std::find(kOfTimes.begin(), kOfTimes.end(), word) == kOfTimes.end())
+      return false;
+  }
+  return has_time;
+}
+
 struct Atom {
   std::size_t length = 0;  // 0: not part of a prefix
   bool names_writer = false;
@@ -66,6 +85,7 @@ Atom bracket_atom(std::string_view rest) {
   std::size_t length = close + 1;
   if (colon && rest[close + 1] == ':') ++length;
   const bool digits = std::any_of(inside.begin(), inside.end(), is_digit);
+  if (is_all_time(inside)) return {length, false};
   if (inside.find("rank") != std::string_view::npos || (colon && digits)) return {length, true};
   if (digits || is_level(inside)) return {length, false};
   return {};

@@ -48,6 +48,11 @@ bool ends_as_message(const ErrorPassage& passage, std::size_t end) {
                                          " terminate called",
                                          " exception raised",
                                          " in function",
+                                         " in file ",
+                                         " when calling",
+                                         " while calling",
+                                         " launching kernel",
+                                         " on device ",
                                          " [",
                                          "</"}) {
     if (rest.starts_with(follows)) return true;
@@ -144,6 +149,15 @@ std::optional<ErrorMessage> rocm_fault(const ErrorPassage& passage) {
   return message;
 }
 
+// A size with its unit, else a plain number of bytes.
+std::optional<ByteInterval> bytes_after(const std::string& lower, std::string_view label, std::size_t reach) {
+  const std::size_t at = lower.find(label);
+  if (at == std::string::npos || at >= reach) return std::nullopt;
+  if (const auto size = parse_printed_size(lower, at + label.size(), SizeStyle::kTorch)) return size->bytes;
+  const auto number = number_at(lower, at + label.size());
+  return number ? std::optional(ByteInterval::exactly(*number)) : std::nullopt;
+}
+
 std::optional<ErrorMessage> error_name(const ErrorPassage& passage) {
   if (!stands_as_message(passage) && passage.before.find("code=") == std::string::npos &&
       !passage.before.ends_with("results in ") && !passage.before.ends_with("results in"))
@@ -159,11 +173,12 @@ std::optional<ErrorMessage> error_name(const ErrorPassage& passage) {
         trimmed(std::string_view(passage.words).substr(0, std::min<std::size_t>(passage.first_line_length, 200)), 200));
     message.weak = true;
     // XGBoost prints its numbers on the next lines: "- Free memory: 1258291200", "- Requested memory: 4294967296".
-    const auto free = number_after(passage.lower, "free memory: ", 400),
-               requested = number_after(passage.lower, "requested memory: ", 400);
+    // Since 2.1 with a unit: "53.1098GB".
+    const auto free = bytes_after(passage.lower, "free memory: ", 400),
+               requested = bytes_after(passage.lower, "requested memory: ", 400);
     if (free && requested && message.kind == "out-of-memory") {
       message.framework = "xgboost";
-      message.numbers = {{"requested", ByteInterval::exactly(*requested)}, {"free", ByteInterval::exactly(*free)}};
+      message.numbers = {{"requested", *requested}, {"free", *free}};
       message.weak = false;
     }
     return message;

@@ -126,15 +126,17 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
     if (const auto bytes = xla_size(passage.lower, colon + 25, 40)) message.numbers["requested"] = *bytes;
     return message;
   }
-  // of a TPU: "There are 1.20G free."
-  if ((rest.starts_with("attempting to allocate ") || rest.starts_with("attempting to reserve ")) &&
-      rest.find("that was not possible") < 100) {
+  // of a TPU: "There are 1.20G free.", also behind "Error loading program 'jit_step': "
+  const std::size_t reserve = rest.starts_with("error loading program") ? rest.find("attempting to reserve ") : 0;
+  if (const std::string_view tried = rest.substr(std::min(reserve, rest.size()));
+      reserve < 200 && (tried.starts_with("attempting to allocate ") || tried.starts_with("attempting to reserve ")) &&
+      tried.find("that was not possible") < 100) {
     ErrorMessage message = said("out-of-memory", "jax", passage.first_line(300));
-    if (const auto bytes = size_between(passage.lower, colon, colon + 40, SizeStyle::kXla))
+    if (const auto bytes = size_between(passage.lower, colon + reserve, colon + reserve + 40, SizeStyle::kXla))
       message.numbers["requested"] = *bytes;
     const std::size_t free = rest.find(" free");
     const std::size_t there = rest.find("there are ");
-    if (there < free && free < 200) {
+    if (there < free && free < 300) {
       if (const auto bytes = size_between(passage.lower, colon + there, colon + free, SizeStyle::kXla))
         message.numbers["free"] = *bytes;
     }
@@ -342,6 +344,12 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
     }
     case Anchor::kRmmOom: {
       ErrorMessage message = said("out-of-memory", "rmm", passage.first_line(300));
+      // "(failed to allocate 8589934592 bytes)", "(failed to allocate 3.725290 GiB)"
+      constexpr std::string_view kFailed = "(failed to allocate ";
+      if (const std::size_t at = lower.find(kFailed); at < 400) {
+        if (const auto size = parse_printed_size(lower, at + kFailed.size(), SizeStyle::kTorch))
+          message.numbers["requested"] = size->bytes;
+      }
       if (lower.substr(0, 400).find("maximum pool size exceeded") != std::string::npos)
         message.words["status"] = "Maximum pool size exceeded";
       return message;

@@ -142,8 +142,12 @@ bool is_windows(std::string_view text) {
 std::string other_framework(std::string_view text) {
   if (names_torch(text)) return {};
   static constexpr auto kMarks =
-      std::to_array<std::pair<std::string_view, std::string_view>>({{"ggml", "llama.cpp"},
+      std::to_array<std::pair<std::string_view, std::string_view>>({{"whisper_", "whisper.cpp"},
+                                                                    {"ggml", "llama.cpp"},
                                                                     {"llama_model", "llama.cpp"},
+                                                                    {"TensorRT-LLM", "TensorRT-LLM"},
+                                                                    {"tensorrt_llm", "TensorRT-LLM"},
+                                                                    {"TRT-LLM", "TensorRT-LLM"},
                                                                     {"[TRT]", "TensorRT"},
                                                                     {"TensorRT", "TensorRT"},
                                                                     {"defaultAllocator.cpp", "TensorRT"},
@@ -161,6 +165,13 @@ std::string other_framework(std::string_view text) {
                                                                     {"external/local_tsl", "TensorFlow"},
                                                                     {"OpenMM", "OpenMM"},
                                                                     {"openmm", "OpenMM"},
+                                                                    {"FahCore", "Folding@home"},
+                                                                    {"Error creating array", "OpenMM"},
+                                                                    {"Error allocating array", "OpenMM"},
+                                                                    {".julia/", "CUDA.jl"},
+                                                                    {"ERROR: LoadError", "CUDA.jl"},
+                                                                    {"CUDAdrv", "CUDA.jl"},
+                                                                    {"catboost", "CatBoost"},
                                                                     {"darknet", "Darknet"},
                                                                     {"dark_cuda", "Darknet"},
                                                                     {"MXNet", "MXNet"},

@@ -1,6 +1,7 @@
 #include "sources/error_text/told_beside.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 
@@ -165,10 +166,50 @@ void add_unified(std::string_view text, std::size_t at, ErrorMessage& message) {
     message.words.try_emplace("status", "unified memory " + format_bytes(*bytes));
 }
 
+// ggml's parts are in many programs.
+void name_program(std::string_view text, const Chosen& chosen, ErrorMessage& message) {
+  if (message.framework != "llama.cpp") return;
+  constexpr std::size_t kAround = std::size_t{64} << 10;
+  const std::size_t from = chosen.begin > kAround ? chosen.begin - kAround : 0;
+  const std::string_view near = text.substr(from, 2 * kAround);
+  if (near.find("whisper_") != std::string_view::npos)
+    message.framework = "whisper.cpp";
+  else if (near.find("stable-diffusion.cpp") != std::string_view::npos ||
+           near.find("ggml_extend.hpp") != std::string_view::npos)
+    message.framework = "stable-diffusion.cpp";
+}
+
+// A weak line beside the message, of the same failure, may have the size.
+void add_size(const Survey& seen, Chosen& chosen) {
+  constexpr std::size_t kBeside = 600;
+  if (!seen.first_weak || chosen.message.numbers.contains("requested") || chosen.message.kind != "out-of-memory")
+    return;
+  const Chosen& weak = *seen.first_weak;
+  const auto size = weak.message.numbers.find("requested");
+  const std::size_t apart = weak.begin > chosen.begin ? weak.begin - chosen.begin : chosen.begin - weak.begin;
+  if (weak.message.kind != chosen.message.kind || size == weak.message.numbers.end() || apart > kBeside) return;
+  if (!chosen.message.framework.empty() && chosen.message.framework != weak.message.framework) return;
+  chosen.message.numbers["requested"] = size->second;
+  chosen.message.framework = weak.message.framework;
+  if (!chosen.message.device) chosen.message.device = weak.message.device;
+}
+
 }  // namespace
+
+// "cudaMallocHost(&p, n) failed: out of memory": the call that failed, on the message's line or the next, asks for memory of the host.
+bool names_pinned_call(std::string_view text, std::size_t at) {
+  static constexpr std::array<std::string_view, 6> kCalls = {"cudaMallocHost", "cudaHostAlloc", "cuMemAllocHost",
+                                                             "cuMemHostAlloc", "hipHostMalloc", "cudaHostRegister"};
+  const std::size_t begin = line_begin(text, at, kLongestLine), end = line_end(text, at, kLongestLine);
+  const std::size_t next = std::min(end + 1, text.size());
+  return has_any(text.substr(begin, end - begin), kCalls) ||
+         has_any(text.substr(next, line_end(text, next, kLongestLine) - next), kCalls);
+}
 
 void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, Trace& trace) {
   ErrorMessage& message = chosen.message;
+  add_size(seen, chosen);
+  name_program(text, chosen, message);
   if (message.framework == "tensorflow" && message.kind == "out-of-memory") {
     add_tensor(seen, message);
     add_operation(text, line_begin(text, chosen.begin, kLongestLine), message);

@@ -8,6 +8,8 @@
 
 namespace faultline {
 
+// Whether the call that failed asks for page-locked memory of the host.
+bool names_pinned_call(std::string_view text, std::size_t at);
 void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, Trace& trace);
 
 }  // namespace faultline

@@ -196,6 +196,23 @@ std::vector<TracebackFrame> pytest_frames(std::string_view text, std::size_t at)
   return {frames.begin(), frames.end()};
 }
 
+// The exception of the next traceback asks for another size than the message: it is another failure.
+bool is_followed_by_other_request(std::string_view text, std::size_t at, const std::string& tag) {
+  constexpr std::string_view kAsked = "Tried to allocate ";
+  const auto asked_in = [&](std::string_view line) {
+    const std::size_t size = line.find(kAsked);
+    if (size == std::string_view::npos) return std::string_view();
+    line.remove_prefix(size + kAsked.size());
+    return line.substr(0, line.find_first_of("(.", line.find(' ')));
+  };
+  const std::string_view own = asked_in(text.substr(at, line_end(text, at, kLongestLine) - at));
+  const std::size_t head = own.empty() ? std::string_view::npos : text.substr(0, at + kReach).find(kHead, at);
+  if (head == std::string_view::npos) return false;
+  const std::string exception = exception_of(text, head, tag).words;
+  const std::string_view other = asked_in(exception);
+  return !other.empty() && other != own;
+}
+
 }  // namespace
 
 std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, const std::string& tag) {
@@ -243,7 +260,7 @@ std::vector<TracebackFrame> traceback_at(std::string_view text, std::size_t at, 
   if (head_seen) return {};
 
   // Some programs print the message first and the traceback below it, which ends in the same.
-  if (is_followed_by_other(text, at, text.size(), tag)) return {};
+  if (is_followed_by_other(text, at, text.size(), tag) || is_followed_by_other_request(text, at, tag)) return {};
   std::vector<TracebackFrame> below;
   bool inside = false;
   int lines = 0;

@@ -49,7 +49,7 @@ bool begins_json(std::span<const std::uint8_t> head) {
     return std::isalpha(static_cast<unsigned char>(letter)) != 0;
   });  // else it is no log either
   if (!names_key && has_words &&
-      (text.size() >= 512 || text.find("Error") != std::string_view::npos ||
+      (text.size() >= 512 || text.find("rror") != std::string_view::npos ||
        text.find("out of memory") != std::string_view::npos))
     return false;
   if (text.find("Traceback (most recent call last)") != std::string_view::npos) return false;
