@@ -42,6 +42,24 @@ MOVE = """async () => {
 }"""
 
 
+# Goes from moment to moment all over the recording: what the frame took, with the account and the segments, and the flame graph behind it.
+MOMENTS = """async () => {
+  const viewer = window.faultline, { model, flame } = viewer, took = { frame: [], flame: [] };
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  viewer.chooseGrouping(0);
+  viewer.chart.whole();
+  for (let at = 0; at < 100; at++) {
+    viewer.chooseMoment(model.first + model.events * ((at * 0.37) % 1));
+    await frame();
+    await frame();
+    took.frame.push(viewer.frameMs);
+    flame.draw();
+    took.flame.push(flame.drawMs);
+  }
+  return took;
+}"""
+
+
 def measurements(args, path, folder):
     trouble = None if os.access(args.faultline, os.X_OK) else "it is not built"
     page = os.path.join(folder, "%s.html")
@@ -66,7 +84,7 @@ ROUNDS = 3
 
 
 def frames(page):
-    """What the frames of moving about took in milliseconds, of each round of the same movements."""
+    """What the frames of moving about took in milliseconds, of each round of the same movements, and of going from moment to moment."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -75,8 +93,9 @@ def frames(page):
         opened.goto("file://" + page)
         opened.wait_for_function("window.faultline && window.faultline.frameMs")
         took = [opened.evaluate("(%s)()" % MOVE) for _ in range(ROUNDS)]
+        moments = [opened.evaluate("(%s)()" % MOMENTS) for _ in range(ROUNDS)]
         browser.close()
-    return took
+    return took, moments
 
 
 def in_browser(args, rows, runs):
@@ -84,7 +103,8 @@ def in_browser(args, rows, runs):
     if trouble:
         return trouble
     pages = {row.label: row.command[-1] for row in rows if row.best_s is not None}
-    return {"first": first_pictures(pages, runs, BROWSER_S), "took": frames(pages[VIEW])}
+    took, moments = frames(pages[VIEW])
+    return {"first": first_pictures(pages, runs, BROWSER_S), "took": took, "moments": moments}
 
 
 def measure_file(args, path, runs):
@@ -158,15 +178,31 @@ def first_table(files):
     return lines
 
 
+TOLD = ("median ms", "95 % ms", "longest ms", "longest, the best of %d rounds, ms" % ROUNDS)
+
+
+def told_of(rounds):
+    took = sorted(ms for one in rounds for ms in one)
+    at = [took[len(took) // 2], took[int(len(took) * 0.95)], took[-1], max(min(frame) for frame in zip(*rounds))]
+    return [str(len(took)), *["%.1f" % ms for ms in at]]
+
+
 def frame_table(files):
-    lines = [("page of", "frames", "median ms", "95 % ms", "longest ms", "longest, the best of %d rounds, ms" % ROUNDS)]
+    lines = [("page of", "frames", *TOLD)]
+    for file in files:
+        if not isinstance(file["browser"], str):
+            lines.append(("%s events" % format(file["events"], ","), *told_of(file["browser"]["took"])))
+    return lines
+
+
+def moment_table(files):
+    lines = [("page of", "what", "moments", *TOLD)]
     for file in files:
         if isinstance(file["browser"], str):
             continue
-        rounds = file["browser"]["took"]
-        took = sorted(ms for one in rounds for ms in one)
-        at = [took[len(took) // 2], took[int(len(took) * 0.95)], took[-1], max(min(frame) for frame in zip(*rounds))]
-        lines.append(("%s events" % format(file["events"], ","), str(len(took)), *["%.1f" % ms for ms in at]))
+        for what, label in (("frame", "the frame, with account and segments"), ("flame", "the flame graph, after it")):
+            rounds = [one[what] for one in file["browser"]["moments"]]
+            lines.append(("%s events" % format(file["events"], ","), label, *told_of(rounds)))
     return lines
 
 
@@ -204,6 +240,12 @@ Faultline's page zoomed to single events, moved, and zoomed back, by each groupi
 has of each frame the shortest of the rounds.
 
 %s
+
+## Choosing a moment
+
+From moment to moment all over the recording, 100 of them, %d times. The flame graph is drawn behind the frame, where it is in sight, and never while the picture moves.
+
+%s
 """ % (
         datetime.date.today().isoformat(),
         cpu_model(),
@@ -218,13 +260,15 @@ has of each frame the shortest of the rounds.
         markdown(first_table(files)),
         ROUNDS,
         markdown(frame_table(files)),
+        ROUNDS,
+        markdown(moment_table(files)),
     )
 
 
 def main():
     args = options("How fast `faultline view` writes a page, and how large, beside PyTorch's own.", 2).parse_args()
     files = measured(args, measure_file)
-    print(*(markdown(made(files)) for made in (table, first_table, frame_table)), sep="\n\n")
+    print(*(markdown(made(files)) for made in (table, first_table, frame_table, moment_table)), sep="\n\n")
     if args.write:
         with open(args.write, "w") as page:
             page.write(page_of(args, files))

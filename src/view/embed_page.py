@@ -9,7 +9,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-SCRIPTS = ["decode.js", "model.js", "chart.js", "lanes.js", "segments.js", "details.js", "main.js"]
+SCRIPTS = ["decode.js", "model.js", "chart.js", "lanes.js", "segments.js", "details.js", "held.js", "flame.js", "main.js"]
 DELIMITER = "FAULTLINE_PAGE"
 
 

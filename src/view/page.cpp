@@ -69,8 +69,9 @@ std::string make_page(Viewed viewed, const PageOptions& options) {
                      summary_section(viewed.report), viewed.scenes.empty() ? " class=\"alone\"" : "");
   if (!viewed.scenes.empty()) {
     out +=
-        "<noscript><p>Without JavaScript the picture of memory over time is not drawn. Everything else is "
-        "complete.</p></noscript>\n";
+        "<noscript><p>Without JavaScript the pictures of memory over time and by call stack are not drawn. Everything "
+        "else is complete.</p>\n" +
+        stacks_section(viewed) + "</noscript>\n";
     out += kTimeline;
   }
   const std::string findings = findings_section(viewed, plain, snippets);

@@ -7,6 +7,8 @@
 #include <fstream>
 
 #include "report/sample_reports.h"
+#include "rules/rule.h"
+#include "view/headline.h"
 #include "view/html.h"
 #include "view/snippets.h"
 
@@ -90,9 +92,12 @@ TEST(ViewPage, HostileWordsStayWords) {
     scene.places = {{}, {word, word, 3}};
     scene.stacks.resize(1);
     scene.texts = {"", word};
+    scene.largest = {{word, word, 1, 1}};
+    scene.peak_bytes = 1;
     scene.marks = {{0, word, word}};
     viewed.scenes = {scene};
     viewed.left_out = {word};
+    viewed.program = word;
     const std::string page = make_page(std::move(viewed), {});
     SCOPED_TRACE(word);
     // Apart from the page's own two scripts, and its comment, no markup of that kind is there.
@@ -108,6 +113,35 @@ TEST(ViewPage, HostileWordsStayWords) {
     }
     EXPECT_EQ(page.find('\0'), std::string::npos);
   }
+}
+
+TEST(ViewPage, TheTitleNamesTheProgramAndWhatHappened) {
+  for (const Rule& rule : all_rules()) EXPECT_FALSE(words_of(rule.name).empty()) << rule.name;
+  Report report = samples::out_of_memory();
+  EXPECT_EQ(what_happened(report), "out of GPU memory");
+  for (Finding& finding : report.findings) finding.severity = Severity::kWarning;
+  const std::size_t count = report.findings.size();
+  EXPECT_EQ(what_happened(report), count == 1 ? "1 warning" : std::to_string(count) + " warnings");
+  report.findings.clear();
+  EXPECT_EQ(what_happened(report), "nothing wrong was found");
+  Input input;
+  input.parts.resize(1);
+  const auto program = [&](const char* command) {
+    input.parts[0].trace.properties["run.command"] = command;
+    return program_of(report, input);
+  };
+  EXPECT_EQ(program("torchrun --nproc-per-node 2 src/train.py --lr 3"), "train.py");
+  EXPECT_EQ(program("python '/home/ada/my model.py' x"), "my model.py");
+  EXPECT_EQ(program("/usr/bin/python3 -m pack.train x"), "python -m pack.train");
+  EXPECT_EQ(program("./bin/simulate 7"), "simulate");
+  EXPECT_EQ(program(""), "");
+  report.plan.emplace();
+  report.plan->command = {"python", "plan_me.py"};
+  report.plan->verdict = Verdict::kDoesNotFit;
+  report.plan->gpu.emplace();
+  report.plan->gpu->name = "Tesla T4";
+  EXPECT_EQ(program_of(report, input), "plan_me.py");
+  EXPECT_EQ(what_happened(report), "does not fit on Tesla T4");
 }
 
 TEST(ViewPage, OnlySourceCodeIsQuoted) {

@@ -69,6 +69,7 @@ Shifts shifts_of(const Scene& scene) {
   for (const WhatIf& one : scene.what_ifs) {
     for (const std::uint64_t value : one.reserved) bytes.see(value);
   }
+  for (const std::uint64_t value : scene.rest.bytes) bytes.see(value);
   for (const KeptAllocation& kept : scene.allocations) {
     bytes.see(kept.bytes);
     address.see(kept.address);
@@ -146,6 +147,18 @@ void add_rest(const Scene& scene, const Shifts& shifts, Numbers& out) {
   out.each(scene.spans, [](const Span& one) { return one.text; });
   for (const WhatIf& one : scene.what_ifs)
     out.run(one.reserved, [&](std::uint64_t value) { return value >> shifts.bytes; });
+  const RestOfStacks& rest = scene.rest;
+  out.run(rest.columns, [](std::uint32_t column) { return column; });
+  out.each(rest.stacks, [](const RestOfStacks::Stack& one) { return one.node; });
+  out.each(rest.stacks, [](const RestOfStacks::Stack& one) { return one.category; });
+  for (std::size_t stack = 0; stack < rest.stacks.size(); ++stack) {
+    std::uint64_t before = 0;
+    for (std::size_t at = stack; at < rest.bytes.size(); at += rest.stacks.size()) {
+      const std::uint64_t value = rest.bytes[at] >> shifts.bytes;
+      out.add_signed(static_cast<std::int64_t>(value - before));
+      before = value;
+    }
+  }
 }
 
 Json json_of(const Scene& scene, const Shifts& shifts, const Snippets& snippets) {
@@ -161,6 +174,7 @@ Json json_of(const Scene& scene, const Shifts& shifts, const Snippets& snippets)
     const auto [file, is_new] = known.try_emplace(place.file, files.size());
     if (is_new) files.push_back(place.file);
     places.push_back({file->second, place.line, place.function});
+    if (place.kind != PlaceKind::kOwn) places.back().push_back(static_cast<unsigned>(place.kind));
     if (const Snippet* snippet = snippets.find(place.file, place.line))
       sources[std::to_string(at)] = {snippet->first_line, snippet->lines};
   }
@@ -200,7 +214,9 @@ Json json_of(const Scene& scene, const Shifts& shifts, const Snippets& snippets)
           {"spanCount", scene.span_count},
           {"marks", marks},
           {"markCount", scene.mark_count},
-          {"whatIfs", what_ifs}};
+          {"whatIfs", what_ifs},
+          {"restStacks", scene.rest.stacks.size()},
+          {"restColumns", scene.rest.columns.size()}};
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The scenes as the page's script reads them: one block of bytes, compressed and spelled in base64.
 //
-//   varint: length of the JSON · JSON: names, counts, tables of words · varints: the columns, allocations, segments, stacks, calls and replays of every scene
+//   varint: length of the JSON · JSON: names, counts, tables of words · varints: the columns, allocations, segments, stacks, calls, replays and rests of every scene
 //
 // Numbers are LEB128; what runs along with its neighbour is written as the difference to it, signs in the lowest bit. Bytes are divided by
 // the power of two that all of them have in common, as are addresses. src/view/page/decode.js reads exactly this.

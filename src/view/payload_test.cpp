@@ -58,6 +58,13 @@ Scene crowded() {
                                  static_cast<std::uint32_t>(random() % kMostStackNodes),
                                  static_cast<std::uint32_t>(random() % 100)});
   }
+  for (std::uint32_t at = 0; at < kMostRestStacks; ++at)
+    scene.rest.stacks.push_back({static_cast<std::uint32_t>(random() % kMostStackNodes), 0});
+  for (std::uint32_t at = 0; at < kMostRestMoments; ++at) {
+    scene.rest.columns.push_back(at * 16);
+    for (std::size_t stack = 0; stack < kMostRestStacks; ++stack)
+      scene.rest.bytes.push_back(random() % (std::uint64_t{80} << 30));
+  }
   scene.places.resize(100, {"/home/user/project/train.py", "main", 12});
   scene.texts.resize(100, "float32[8,1024,768]");
   for (std::uint32_t at = 0; at < kMostStackNodes; ++at)

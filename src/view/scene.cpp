@@ -6,6 +6,7 @@
 #include "view/calls.h"
 #include "view/columns.h"
 #include "view/groupings.h"
+#include "view/held_stacks.h"
 #include "view/kept.h"
 #include "view/moments.h"
 #include "view/what_if.h"
@@ -44,6 +45,8 @@ Scene make_scene(const std::string& part, const Judgement& judgement, std::size_
   }
   SceneTables tables(facts, scene);
   add_allocations(facts, device, kMostAllocations / share, tables, scene);
+  add_rest_of_stacks(facts, device, std::max<std::size_t>(kMostRestMoments / share, 64), tables, scene);
+  add_largest_stacks(facts, device, scene);
   add_segments(facts, device, kMostSegments / share, scene);
   add_calls(facts, device, kMostCalls / share, tables, scene);
   add_spans(facts, kMostSpans / share, tables, scene);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "facts/lifetimes.h"
@@ -23,6 +24,9 @@ inline constexpr std::size_t kMostSegments = 20'000;
 inline constexpr std::size_t kMostCalls = 20'000;
 inline constexpr std::size_t kMostSpans = 4'000;
 inline constexpr std::size_t kMostStackNodes = 20'000;
+inline constexpr std::size_t kMostRestStacks = 256;    // beside those of single allocations
+inline constexpr std::size_t kMostRestMoments = 1024;  // when these are told
+inline constexpr std::size_t kMostLargestStacks = 12;  // in words
 inline constexpr std::size_t kMostLanes = 12;
 inline constexpr std::size_t kMostWhatIfs = 7;
 inline constexpr std::uint64_t kMostReplayedEvents = 20'000'000;  // by all replays together: about a second
@@ -63,15 +67,34 @@ struct KeptSegment {
   bool expandable = false;
 };
 
+enum class PlaceKind : std::uint8_t { kOwn, kLibrary, kNative };  // the user's, a library's Python, its compiled code
+PlaceKind kind_of_place(std::string_view file);
 struct Place {
   std::string file, function;
   std::uint32_t line = 0;
+  PlaceKind kind = PlaceKind::kOwn;
   friend bool operator==(const Place&, const Place&) = default;
 };
 struct StackNode {
   std::uint32_t parent = 0;
   std::uint32_t place = 0;
   std::uint32_t line = 0;  // the place to show for a stack that ends here; 0: none
+};
+
+// What the allocations that are not kept one by one hold, by call stack, at the moments of some columns.
+struct RestOfStacks {
+  struct Stack {
+    std::uint32_t node = 0;  // as in KeptAllocation
+    std::uint8_t category = 0;
+  };
+  std::vector<Stack> stacks;
+  std::vector<std::uint32_t> columns;
+  std::vector<std::uint64_t> bytes;  // [column of these × stacks + stack]
+};
+// One of the peak's call stacks, in words.
+struct HeldStack {
+  std::string path, category;
+  std::uint64_t bytes = 0, count = 0;
 };
 
 enum class LaneKind : std::uint8_t { kLaunch, kCopy, kSet, kWait };
@@ -125,6 +148,9 @@ struct Scene {
   Columns columns;
   std::vector<KeptAllocation> allocations;  // in the order in which they were made
   std::uint64_t allocation_count = 0;       // of all that the columns count
+  RestOfStacks rest;
+  std::vector<HeldStack> largest;  // of the peak
+  std::uint64_t stack_count = 0;   // of the peak, as they are told in words
   std::vector<KeptSegment> segments;
   std::uint64_t segment_count = 0;
   std::vector<Place> places;       // [0] is none

@@ -1,16 +1,22 @@
 #include "view/scene_tables.h"
 
 #include "base/safe_text.h"
+#include "facts/stack_facts.h"
 
 namespace faultline::view {
 namespace {
 
 constexpr std::size_t kMostTexts = 20'000;
-constexpr std::size_t kLongestText = 240;
+constexpr std::size_t kLongestWords = 240;
 constexpr std::size_t kLongestPath = 1024;
 constexpr std::size_t kMostWordBytes = 1 << 20;
 
 }  // namespace
+
+PlaceKind kind_of_place(std::string_view file) {
+  if (!is_library_file(file)) return PlaceKind::kOwn;
+  return is_native_file(file) ? PlaceKind::kNative : PlaceKind::kLibrary;
+}
 
 SceneTables::SceneTables(const Facts& facts, Scene& scene)
     : facts_(facts),
@@ -33,7 +39,8 @@ std::uint32_t SceneTables::place(FrameId frame) {
       return 0;
     known = static_cast<std::uint32_t>(scene_.places.size());
     scene_.places.push_back({shown(trace.strings.at(from.file), kLongestPath),
-                             shown(trace.strings.at(from.function), kLongestText), from.line});
+                             shown(trace.strings.at(from.function), kLongestWords), from.line,
+                             kind_of_place(trace.strings.at(from.file))});
   }
   return known;
 }
@@ -65,7 +72,7 @@ std::uint32_t SceneTables::stack(StackId stack) { return stack.value == 0 ? 0 : 
 
 std::uint32_t SceneTables::text(const std::string& text) {
   if (text.empty()) return 0;
-  const std::string harmless = shown(text, kLongestText);
+  const std::string harmless = shown(text, kLongestWords);
   if (const auto at = texts_.find(harmless); at != texts_.end()) return at->second;
   if (scene_.texts.size() >= kMostTexts || !has_room(harmless.size())) return 0;
   scene_.texts.push_back(harmless);

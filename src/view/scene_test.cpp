@@ -9,6 +9,7 @@
 #include "facts/facts_test_support.h"
 #include "view/columns.h"
 #include "view/groupings.h"
+#include "view/held_stacks.h"
 #include "view/kept.h"
 #include "view/thin.h"
 
@@ -101,6 +102,69 @@ TEST(Scene, WhereNoLineIsKnownTheOperationStandsForIt) {
   EXPECT_EQ(groupings[1].groups[0], "a.py:2");
   EXPECT_EQ(groupings[1].groups[2], "what has no line");
   EXPECT_EQ(groupings[1].of[3], 2);
+}
+
+// What is not kept one by one is told by stack: with what is kept, it is the category's bytes at those columns, to the byte.
+TEST(Scene, KeptAllocationsAndTheRestByStackAreAllThereIs) {
+  const Trace trace = recording("gpt");
+  const Judgement judgement = judge(trace);
+  const Facts& facts = *judgement.facts;
+  const std::size_t groups = kCategoryCount;
+  for (const auto& [most_allocations, most_moments] : {std::pair(600u, 2000u), std::pair(520u, 50u)}) {
+    Scene scene;
+    scene.columns = measure_columns(facts, 0, 700);
+    scene.groupings = make_groupings(facts, 0);
+    scene.columns.by_group.push_back(measure_groups(facts, 0, scene.columns, scene.groupings.front()));
+    SceneTables tables(facts, scene);
+    add_allocations(facts, 0, most_allocations, tables, scene);
+    ASSERT_LT(scene.allocations.size(), scene.allocation_count);
+    add_rest_of_stacks(facts, 0, most_moments, tables, scene);
+    const RestOfStacks& rest = scene.rest;
+    ASSERT_FALSE(rest.stacks.empty());
+    ASSERT_LE(rest.columns.size(), most_moments);
+    ASSERT_EQ(rest.bytes.size(), rest.columns.size() * rest.stacks.size());
+    std::uint64_t in_all = 0;
+    for (std::size_t at = 0; at < rest.columns.size(); ++at) {
+      const std::uint32_t column = rest.columns[at], moment = scene.columns.peak[column];
+      std::vector<std::uint64_t> held(groups);
+      for (const KeptAllocation& kept : scene.allocations) {
+        if (kept.born <= moment && moment < kept.released)
+          held[scene.groupings.front().of[kept.id.index()]] += kept.bytes;
+      }
+      for (std::size_t stack = 0; stack < rest.stacks.size(); ++stack) {
+        held[rest.stacks[stack].category] += rest.bytes[at * rest.stacks.size() + stack];
+        in_all += rest.bytes[at * rest.stacks.size() + stack];
+      }
+      for (std::size_t group = 0; group < groups; ++group)
+        ASSERT_EQ(held[group], scene.columns.by_group.front()[column * groups + group]) << column << " " << group;
+    }
+    EXPECT_NE(in_all, 0u);
+    EXPECT_TRUE(std::any_of(rest.stacks.begin(), rest.stacks.end(),
+                            [](const RestOfStacks::Stack& stack) { return stack.node != 0; }));
+  }
+}
+
+TEST(Scene, TheLargestStacksOfThePeakAreToldInWords) {
+  const Trace trace = traced(
+      "device 0\nheap driver\nheap torch below=driver\n"
+      "stack a = train.py:3 <module> > /usr/lib/python3/dist-packages/torch/nn/modules/module.py:1 _call_impl > "
+      "model.py:7 forward > /usr/lib/python3/dist-packages/torch/nn/functional.py:9 linear > ??:0 at::empty\n"
+      "stack b = train.py:3 <module> > /usr/lib/python3/dist-packages/torch/nn/modules/module.py:2 _call_impl > "
+      "model.py:7 forward > /usr/lib/python3/dist-packages/torch/nn/functional.py:9 linear\n"
+      "alloc 8MiB torch @0x1000000 stack=a\nalloc 4MiB torch @0x2000000 stack=b\n"
+      "alloc 2MiB torch @0x4000000 at a.py:1 f\n"
+      "alloc 1MiB torch @0x8000000\n");
+  const Judgement judgement = judge(trace);
+  const Scene scene = make_scene("", judgement, 0);
+  ASSERT_EQ(scene.largest.size(), 3u);
+  EXPECT_EQ(scene.largest[0].path, "train.py:3 <module> › model.py:7 forward › functional.py:9 linear");
+  EXPECT_EQ(scene.largest[0].bytes, 12u << 20);
+  EXPECT_EQ(scene.largest[0].count, 2u);
+  EXPECT_EQ(scene.largest[1].path, "a.py:1 f");
+  EXPECT_EQ(scene.largest[2].path, "no call stack");
+  std::uint64_t all = 0;
+  for (const HeldStack& stack : scene.largest) all += stack.bytes;
+  EXPECT_EQ(all, scene.peak_bytes);
 }
 
 TEST(Scene, OfManyAllocationsTheLargestOfEveryStretchAreKept) {

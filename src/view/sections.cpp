@@ -285,6 +285,29 @@ std::string account_section(const Report& report) {
   return out + "</tbody></table></div></details></section>\n";
 }
 
+std::string stacks_section(const Viewed& viewed) {
+  constexpr std::size_t kMostLists = 4;
+  std::string out;
+  for (std::size_t number = 0; number < std::min(viewed.scenes.size(), kMostLists); ++number) {
+    const Scene& scene = viewed.scenes[number];
+    if (scene.largest.empty() || scene.peak_bytes == 0) continue;
+    std::string of = viewed.scenes.size() < 2 ? "" : fmt::format(", GPU {}", scene.device);
+    if (!of.empty() && !scene.part.empty()) of += " of " + escaped(scene.part);
+    out += fmt::format("<section><h2>What lived at the peak, by call stack{}</h2>\n<ol class=\"stacks\">\n", of);
+    for (const HeldStack& stack : scene.largest)
+      out += fmt::format(
+          "<li>{}, {:.1f} %, {} ×, mostly {}: <code>{}</code></li>\n", format_bytes(stack.bytes),
+          100.0 * static_cast<double>(stack.bytes) / static_cast<double>(scene.peak_bytes), format_count(stack.count),
+          escaped(stack.category), escaped(stack.path));
+    out += "</ol>\n";
+    if (scene.stack_count > scene.largest.size())
+      out += fmt::format("<p class=\"dim\">{} more call stacks held less.</p>\n",
+                         format_count(scene.stack_count - scene.largest.size()));
+    out += "</section>\n";
+  }
+  return out;
+}
+
 std::string text_section(const Viewed& viewed, const PageOptions& options) {
   TerminalOptions text = options.text;
   text.verbose = true;

@@ -14,6 +14,8 @@ std::string summary_section(const Report& report);
 std::string findings_section(const Viewed& viewed, const PageOptions& options, const Snippets& snippets);
 std::string what_if_section(const Viewed& viewed);
 std::string account_section(const Report& report);
+// What lived at the peak by call stack, for those whose browser draws nothing.
+std::string stacks_section(const Viewed& viewed);
 std::string text_section(const Viewed& viewed, const PageOptions& options);
 
 }  // namespace faultline::view

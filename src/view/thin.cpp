@@ -46,6 +46,7 @@ void merge_columns(Scene& scene) {
       one.reserved[at / 2] = at % 2 == 0 ? one.reserved[at] : std::max(one.reserved[at / 2], one.reserved[at]);
     one.reserved.resize((count + 1) / 2);
   }
+  for (std::uint32_t& column : scene.rest.columns) column /= 2;
   columns = std::move(merged);
 }
 
@@ -64,10 +65,24 @@ void keep_half(std::vector<Item>& items, Weight weight) {
   items = std::move(kept);
 }
 
+// Every second of its moments.
+void thin_rest(RestOfStacks& rest) {
+  const auto stacks = static_cast<std::ptrdiff_t>(rest.stacks.size());
+  std::size_t kept = 0;
+  for (std::size_t at = 0; at < rest.columns.size(); at += 2, ++kept) {
+    const auto row = rest.bytes.begin() + static_cast<std::ptrdiff_t>(at) * stacks;
+    std::copy(row, row + stacks, rest.bytes.begin() + static_cast<std::ptrdiff_t>(kept) * stacks);
+    rest.columns[kept] = rest.columns[at];
+  }
+  rest.columns.resize(kept);
+  rest.bytes.resize(kept * rest.stacks.size());
+}
+
 }  // namespace
 
 void thin(Scene& scene) {
   merge_columns(scene);
+  thin_rest(scene.rest);
   const std::uint32_t last = scene.columns.first + scene.columns.events;
   keep_half(scene.allocations, [&](const KeptAllocation& one) {
     return static_cast<double>(one.bytes) * (std::min(one.released, last) - one.born);

@@ -340,6 +340,128 @@ def test_accounts_calls_segments_and_cells_are_walked_by_keys(oom, opened):
     assert cell.get_attribute("data-name") in page.evaluate("faultline.model.grouping.groups")
 
 
+def flame(page):
+    """The flame graph as it is drawn: of each cell its name, bytes and row, and what stands under the picture."""
+    page.locator("#flame-part").scroll_into_view_if_needed()
+    page.wait_for_function("() => faultline.flame.isSeen && !faultline.flame.isStale")
+    return page.evaluate(
+        """({ all: faultline.flame.root.bytes, focus: faultline.flame.focus.name, told: document.getElementById("flame-told").textContent,
+             cells: faultline.flame.cells.map(({ frame, row, x, width }) => ({ name: frame.name, bytes: frame.bytes, row, x, width, up: frame.up?.bytes ?? frame.bytes })) })"""
+    )
+
+
+def test_what_lives_at_a_moment_stands_by_call_stack(oom, opened):
+    page = opened(oom)
+    drawn = flame(page)
+    # at every moment the graph is of exactly the bytes that the account above the picture has, and of its categories
+    for share in (0.1, 0.5, 0.7, 0.95):
+        page.evaluate(f"faultline.chooseMoment(faultline.model.first + Math.floor(faultline.model.events * {share}))")
+        settled(page)
+        at = flame(page)
+        account = page.evaluate("Array.from(faultline.model.groupsAt(faultline.moment).bytes)")
+        assert at["all"] == sum(account) and page.evaluate("Array.from(faultline.flame.root.parts)") == account
+        assert sum(cell["bytes"] for cell in at["cells"] if cell["row"] == 1) <= at["all"]
+        for cell in at["cells"]:
+            assert 0 < cell["bytes"] <= cell["up"]
+    # as wide as it holds: the line of the training step, and below it the lines of the model
+    page.focus("#chart")
+    page.keyboard.press("p")
+    settled(page)
+    drawn = flame(page)
+    whole = drawn["cells"][0]
+    step = next(cell for cell in drawn["cells"] if cell["name"] == "snap.py:22 in <module>")
+    assert step["width"] / whole["width"] == pytest.approx(step["bytes"] / whole["bytes"])
+    assert any(cell["name"] == "work_models.py:8 in forward" and cell["row"] > step["row"] for cell in drawn["cells"])
+    assert "_call_impl" not in " ".join(cell["name"] for cell in drawn["cells"])
+    # every frame, where they are wanted
+    page.check("#flame-all")
+    drawn = flame(page)
+    assert any("_call_impl" in cell["name"] for cell in drawn["cells"]) and drawn["all"] == whole["bytes"]
+
+
+def test_the_flame_graph_zooms_finds_and_lists(oom, opened):
+    page = opened(oom)
+    drawn = flame(page)
+    step = next(cell for cell in drawn["cells"] if cell["name"] == "snap.py:22 in <module>")
+    page.hover("#flame", position={"x": step["x"] + 20, "y": step["row"] * 20 + 8})
+    tip = page.inner_text("#tip")
+    assert "snap.py:22" in tip and "4.10 GiB, 88.5 % of what lives then" in tip and "optimizer 1.00 GiB" in tip
+    page.click("#flame", position={"x": step["x"] + 20, "y": step["row"] * 20 + 8})
+    near = flame(page)
+    assert near["focus"] == "snap.py:22 in <module>" and "88.5 %" in near["told"]
+    assert next(cell for cell in near["cells"] if cell["name"] == near["focus"])["width"] == drawn["cells"][0]["width"]
+    assert page.get_attribute("#flame-frame .copy", "data-place").endswith("snap.py:22")
+    # a frame stays where the moment changes
+    page.evaluate("faultline.chooseMoment(faultline.moment - 40)")
+    settled(page)
+    assert flame(page)["focus"] == near["focus"]
+    page.click("#flame-out")
+    assert flame(page)["focus"] == "all of it"
+    page.focus("#chart")
+    page.keyboard.press("p")
+    settled(page)
+    flame(page)
+    page.fill("#flame-search", "ADAM.PY")
+    assert "found in 1.00 GiB, 21.7 %" in flame(page)["told"]
+    page.fill("#flame-search", "nothing is called so")
+    assert "found in 0 B" in flame(page)["told"]
+    page.fill("#flame-search", "")
+    page.click("#flame-list summary")
+    page.wait_for_selector("#flame-lines li")
+    lines = page.locator("#flame-lines li").all_inner_texts()
+    assert "snap.py:22 in <module> › " in lines[0] and len(lines) <= 25
+    assert [line for line in lines if "adam.py:178 in" in line]
+
+
+def test_the_flame_graph_is_walked_by_keys(oom, opened):
+    page = opened(oom)
+    flame(page)
+    page.focus("#flame")
+    said = []
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowLeft", "ArrowUp"):
+        page.keyboard.press(key)
+        said.append(page.inner_text("#said"))
+    assert said[0].startswith("snap.py:22 in <module>, 4.10 GiB, 88.5 %")
+    assert said[1] == said[3] != said[2] and said[4] == said[0]
+    page.keyboard.press("Enter")
+    assert flame(page)["focus"] == "snap.py:22 in <module>"
+    page.keyboard.press("Escape")
+    assert flame(page)["focus"] == "all of it"
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "flame-search"
+
+
+def test_small_allocations_are_in_the_flame_graph_too(pages, opened):
+    """More allocations than are kept one by one: what is not kept is there by its call stack."""
+    small = "".join(
+        f"alloc #s{at} 512 torch @{0x20000000 + 512 * (at % 997):#x} at small.py:{at % 3 + 1} f\nfree #s{at}\n"
+        for at in range(85_000)
+    )
+    trace = (
+        "faultline-trace-text 1\ncan addresses stacks events\ndevice 0\nheap driver\nheap torch below=driver\n"
+        "alloc #k 64MiB torch @0x10000000 at big.py:3 main\n" + small
+    )
+    page = opened(made(write(pages / "small.txt", trace), pages / "small.html"))
+    assert page.evaluate("faultline.model.keptCount < faultline.model.allocationCount")
+    told = page.evaluate(
+        """(() => {
+          const { flame, model } = faultline, names = new Set();
+          let worst = 0, exact = 0;
+          for (const column of model.rest.columns) {
+            flame.moment = model.peaks[column];
+            flame.draw();
+            const all = model.groupsAt(flame.moment).bytes.reduce((sum, bytes) => sum + bytes, 0);
+            worst = Math.max(worst, Math.abs(all - flame.root.bytes), ...flame.held.left);
+            exact += flame.held.isExact;
+            for (const frame of flame.below(flame.root)) names.add(frame.name);
+          }
+          return { worst, exact, moments: model.rest.columns.length, names: [...names].sort() };
+        })()"""
+    )
+    assert told["worst"] == 0 and told["exact"] == told["moments"] > 100
+    assert told["names"] == ["big.py:3 in main"] + [f"small.py:{at} in f" for at in (1, 2, 3)]
+
+
 def test_the_picture_follows_the_dark_and_prints(oom, opened):
     light, dark = opened(oom), opened(oom, color_scheme="dark")
     colour = "getComputedStyle(document.body).backgroundColor"
@@ -364,6 +486,9 @@ def test_without_a_script_the_findings_are_readable(oom, opened):
     text = page.inner_text("body")
     assert "memory/out-of-memory" in text and "786.00 MiB were asked for" in text and "Without JavaScript" in text
     assert not page.is_visible("#timeline") and not page.is_visible(".jump")
+    stacks = page.locator("ol.stacks li").all_inner_texts()
+    assert "What lived at the peak, by call stack" in text and 4 <= len(stacks) <= 12
+    assert "snap.py:22 <module>" in stacks[0] and "mostly" in stacks[0] and " %" in stacks[0]
     assert page.is_visible(".treemap") and page.locator(".replay svg").count() > 4
     assert not page.is_visible(".beside") and not page.is_visible(".copy")
 
@@ -409,7 +534,17 @@ def test_names_from_the_input_run_no_code(pages, opened):
     page.keyboard.press("Enter")
     settled(page)
     assert "<img src=x onerror=hostile()>" in page.inner_text("#detail")
-    for id in ("#lanes", "#segments", "#chart"):
+    drawn = flame(page)
+    assert any("<img src=x" in cell["name"] for cell in drawn["cells"])
+    page.fill("#flame-search", "<img")
+    page.click("#flame-list summary")
+    page.wait_for_selector("#flame-lines li")
+    page.focus("#flame")
+    page.keyboard.press("ArrowDown")
+    assert "<img src=x" in page.inner_text("#said")
+    page.keyboard.press("Enter")
+    assert "<img src=x" in page.inner_text("#flame-frame")
+    for id in ("#lanes", "#segments", "#chart", "#flame"):
         page.hover(id)
     for id in ("#lanes", "#segments"):
         page.focus(id)

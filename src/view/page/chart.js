@@ -15,9 +15,10 @@ const packed = ([red, green, blue]) => ((255 << 24) | (blue << 16) | (green << 8
 const shaded = (rgb, by) => rgb.map((part) => clamp(Math.round(part + (by < 0 ? part : 255 - part) * by), 0, 255));
 
 // Every group's colours: plain, of every other allocation, and of the lines between allocations.
-function paletteOf(model) {
-  const rest = model.groupCount - 1;
-  return Array.from({ length: model.groupCount }, (_, group) => {
+const paletteOf = (model) => groupPalette(model.groupCount);
+function groupPalette(count) {
+  const rest = count - 1;
+  return Array.from({ length: count }, (_, group) => {
     const rgb = rgbOf(cssColour(group === rest ? "--rest" : "--c" + COLOURS[group % COLOURS.length]));
     return { plain: packed(rgb), other: packed(shaded(rgb, 0.14)), edge: packed(shaded(rgb, -0.38)), hatched: group >= COLOURS.length && group !== rest, css: `rgb(${rgb})`, ink: rgb[0] * 0.3 + rgb[1] * 0.59 + rgb[2] * 0.11 > 125 ? "#14181d" : "#ffffff" };
   });

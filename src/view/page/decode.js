@@ -190,6 +190,9 @@ function readScene(scene, numbers) {
   const spans = scene.spans;
   scene.span = { begin: numbers.run(new Uint32Array(spans)), length: numbers.each(new Uint32Array(spans)), depth: numbers.each(new Uint32Array(spans)), text: numbers.each(new Uint32Array(spans)) };
   for (const replay of scene.whatIfs) replay.reserved = numbers.run(new Float64Array(count), unit);
+  const told = scene.restColumns, restStacks = scene.restStacks, row = new Float64Array(told);
+  scene.rest = { columns: numbers.run(new Uint32Array(told)), node: numbers.each(new Uint32Array(restStacks)), category: numbers.each(new Uint8Array(restStacks)), bytes: new Float64Array(told * restStacks) };
+  for (let at = 0; at < restStacks; at++) numbers.run(row, unit).forEach((bytes, moment) => (scene.rest.bytes[moment * restStacks + at] = bytes));
   return scene;
 }
 

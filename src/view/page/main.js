@@ -9,6 +9,7 @@ class Viewer {
     this.chart = new Chart(find("chart"));
     this.lanes = new Lanes(find("lanes"), this.chart);
     this.segments = new SegmentMap(find("segments"), find("segments-told"));
+    this.flame = new Flame();
     this.overlay = find("overlay");
     this.selected = -1;
     find("timeline").hidden = false;
@@ -36,6 +37,7 @@ class Viewer {
     find("grouping").value = this.model.groupings.indexOf(this.model.grouping);
     this.chart.setModel(this.model);
     this.lanes.setModel(this.model);
+    this.flame.setModel(this.model);
     find("segments-part").hidden = !this.model.hasSegments;
     find("replay").replaceChildren(new Option("nothing", -1), ...this.model.whatIfs.map((replay, at) => new Option(replay.name, at)));
     find("replay-label").hidden = this.model.whatIfs.length === 0;
@@ -112,6 +114,7 @@ class Viewer {
     this.chart.draw();
     this.lanes.draw();
     this.showMoment();
+    this.flame.draw();
     this.drawOverlay();
   }
 
@@ -119,11 +122,25 @@ class Viewer {
     const { model } = this, time = model.sinceStart(this.moment), mark = model.marks.find(([event]) => event === this.moment);
     const { all, sentence } = showLegend(model, this.chart.palette, this.moment, find("legend"), (group) => this.lookAtGroup(group));
     find("moment-title").textContent = `Event ${countText(this.moment)}` + (time === null ? "" : `, ${timeText(time)}`) + (mark ? `: ${mark[2] || "the end of a step"}` : this.moment === model.peakEvent ? ": the peak" : "") + `. ${capital(sentence)}.`;
+    this.flame.askFor(this.moment);
+    this.tellKinds();
     if (model.hasSegments) {
       this.segments.setModel(model, this.chart.palette);
       this.segments.draw(this.moment);
     }
     find("said").textContent = `Event ${this.moment}, ${bytesText(all)} allocated.`;
+  }
+
+  // What the colours of the flame graph stand for, where those above it stand for something else.
+  tellKinds() {
+    const { model } = this, { groups } = model.groupings[0], isKnown = model.grouping === model.groupings[0];
+    const kinds = isKnown ? [] : groupPalette(groups.length).map(({ css }, group) => {
+      const entry = element("span", groups[group], "kind"), swatch = element("i");
+      swatch.style.background = css;
+      entry.prepend(swatch);
+      return entry;
+    });
+    find("flame-kinds").replaceChildren(...kinds);
   }
 
   drawOverlay() {
@@ -304,6 +321,7 @@ class Viewer {
     hovers(this.segments.canvas, (x, y) => this.segments.at(x, y));
     this.steps(this.lanes);
     this.steps(this.segments);
+    this.flame.listen((told, x, y) => this.showTip(told, x, y));
     document.querySelectorAll(".jump").forEach((button) => {
       const target = this.payload.jumps[Number(button.dataset.finding)];
       button.hidden = !target || target.scene === null || target.event === null;
