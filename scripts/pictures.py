@@ -34,6 +34,7 @@ PAGES = {
         (1240, 690),
         "viewer.chart.setView(2040, 2168, 1.3 * 2 ** 30, 4.9 * 2 ** 30), viewer.select(viewer.model.largestAt(2153))",
     ),
+    "view-stacks": (OOM, "light", "#flame-part", ""),
     "view-replays": (OOM, "light", "section:has(#replays-title)", ""),
     "view-plan": ("plan", "light", "section:has(#account-title)", ""),
 }
@@ -153,6 +154,8 @@ def page_pictures(faultline, names, plan):
             opened.goto(f"file://{page}")
             opened.wait_for_function("document.documentElement.dataset.ready")
             opened.evaluate(f"((viewer) => ({act or 0}, viewer.redraw(true), window.scrollTo(0, 0)))(window.faultline)")
+            if isinstance(part, str):
+                opened.locator(part).scroll_into_view_if_needed()  # what is not seen is not drawn
             opened.wait_for_timeout(300)
             shown = opened.locator(part) if isinstance(part, str) else opened
             smaller(browser, shown.screenshot(), PICTURES / f"{name}.png")
@@ -181,7 +184,7 @@ ROUND = """async ([png, step]) => {
 def smaller(browser, png, path):
     """No more colours than are seen."""
     page = browser.new_page()
-    for step in (1, 8, 16, 32):
+    for step in (1, 8, 16, 32, 48):
         if step > 1:
             png = base64.b64decode(page.evaluate(ROUND, [base64.b64encode(png).decode(), step]))
         if len(png) < MOST_BYTES:

@@ -136,7 +136,7 @@ class Flame {
   tell() {
     const { root, focus, held, model } = this, parts = [];
     parts.push(`${bytesText(root.bytes)} at event ${countText(this.moment)}` + (focus === root ? "" : `; ${focus.name} with all it calls: ${bytesText(focus.bytes)}, ${shareText(focus.bytes, root.bytes)}`));
-    if (!held.isExact && !model.allKept) parts.push("how small allocations divide among call stacks is that of a moment near by");
+    if (!held.isExact && !model.allKept) parts.push("small allocations are divided among call stacks as at a moment near by");
     if (this.matches) {
       const bytes = (this.matched ??= held.bytesWith(this.matches));
       parts.push(`found in ${bytesText(bytes)}, ${shareText(bytes, root.bytes)}`);
