@@ -1,7 +1,10 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -146,9 +149,19 @@ int add_verbs_and_run(int argument_count, char** arguments) {
   return status;
 }
 
+// Standard descriptors that were given closed stay closed to the program that is started; here nothing else may get their numbers, or what is printed would
+// go there. Using one fails as if it were closed.
+void keep_standard_numbers() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(number, F_GETFD) < 0 && errno == EBADF)
+      (void)::open("/dev/null", (number == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+  }
+}
+
 }  // namespace faultline::cli
 
 int main(int argument_count, char** arguments) {
+  faultline::cli::keep_standard_numbers();
   faultline::cli::ignore_closed_pipes();
   try {
     return faultline::cli::add_verbs_and_run(argument_count, arguments);

@@ -50,6 +50,8 @@ std::array<struct sigaction, NSIG> before{};         // by signal
 std::array<bool, NSIG> changed{};
 std::unique_ptr<Witness> witness;
 thread_local sigset_t mask_before;  // of SignalsHeld
+thread_local bool is_mask_held = false;
+bool child_was_blocked = false;  // SIGCHLD, by whoever started us
 
 template <class Do>
 void for_handled(Do what) {
@@ -57,6 +59,14 @@ void for_handled(Do what) {
   what(SIGCHLD);
   for (const int signal : kIgnored) what(signal);
   for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) what(signal);
+}
+
+// Who does not hear of a program's end waits for ever; the program itself gets the mask that we were given.
+void hear_of_children() {
+  sigset_t child, had;
+  ::sigemptyset(&child);
+  ::sigaddset(&child, SIGCHLD);
+  if (::pthread_sigmask(SIG_UNBLOCK, &child, &had) == 0 && ::sigismember(&had, SIGCHLD) == 1) child_was_blocked = true;
 }
 
 bool is_ignored(int signal) { return std::find(kIgnored.begin(), kIgnored.end(), signal) != kIgnored.end(); }
@@ -139,6 +149,7 @@ InterruptsNoted::InterruptsNoted() {
     notes_to = pipe[1];
   }
   witness = Witness::begin();
+  hear_of_children();
   for_handled([](int signal) {
     const auto at = static_cast<std::size_t>(signal);
     if (!is_ignored(signal)) ::sigaction(signal, nullptr, &before[at]);  // else ignore_closed_pipes() has it
@@ -175,12 +186,18 @@ SignalsHeld::SignalsHeld() {
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &mask_before);
+  is_mask_held = true;
 }
-SignalsHeld::~SignalsHeld() { ::pthread_sigmask(SIG_SETMASK, &mask_before, nullptr); }
+SignalsHeld::~SignalsHeld() {
+  ::pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
+  is_mask_held = false;
+}
 
 void be_as_before() {
   for_handled(restore);
   for (const int signal : kIgnored) restore(signal);
+  if (!is_mask_held) ::pthread_sigmask(SIG_SETMASK, nullptr, &mask_before);
+  if (child_was_blocked) ::sigaddset(&mask_before, SIGCHLD);
   ::pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
 }
 

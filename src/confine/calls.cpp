@@ -149,7 +149,13 @@ const std::unordered_map<int, Handler>& handlers() {
       {SYS_dup, input_copied_call},
       {SYS_dup2, input_copied_call},
       {SYS_dup3, input_copied_call},
-      {SYS_fcntl, input_copied_call},
+      {SYS_fcntl,
+       [](const Asked& c) {
+         return c.small(1) == F_SETOWN || c.small(1) == F_SETOWN_EX ? owned_call(c) : input_copied_call(c);
+       }},
+      {SYS_ioctl, owned_call},
+      {SYS_adjtimex, [](const Asked& c) { return clock_call(c, 0); }},
+      {SYS_clock_adjtime, [](const Asked& c) { return clock_call(c, 1); }},
       {SYS_kill, kill_call},
       {SYS_tkill, signals(1)},
       {SYS_tgkill, signals(2)},
@@ -193,8 +199,9 @@ bool has_filter_of_its_own(int number) {
     return std::find(calls.begin(), calls.end(), number) != calls.end();
   };
   return number == SYS_sendto || number == SYS_fcntl || number == SYS_ptrace || number == SYS_clone ||
-         number == SYS_prctl || number == SYS_fstat || number == SYS_getdents || number == SYS_getdents64 ||
-         is_one_of(kReadingCalls) || is_one_of(kDuplicatingCalls) || is_one_of(kCallsOnProcesses);
+         number == SYS_prctl || number == SYS_ioctl || number == SYS_fstat || number == SYS_getdents ||
+         number == SYS_getdents64 || is_one_of(kReadingCalls) || is_one_of(kDuplicatingCalls) ||
+         is_one_of(kCallsOnProcesses);
 }
 
 }  // namespace

@@ -45,11 +45,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view kNotConfined = "faultline: the program was not started: its files could not be kept aside\n";
 constexpr std::string_view kNotStarted = "faultline: the program could not be started: the system cannot run it\n";
 
+// One that stays where it is stays as it is: closed to the program where it was given closed.
 void put_descriptor(int from, int to) {
-  if (from == to)
-    ::fcntl(to, F_SETFD, 0);
-  else
-    ::dup2(from, to);
+  if (from != to) ::dup2(from, to);
 }
 
 bool is_program(const std::string& path) {

@@ -69,6 +69,8 @@ Decision kernels_opened(const Asked& call, const Place& place, std::uint64_t fla
   if (!writes || !place.exists()) return found_to_open(place, flags, mode);
   const int process = lies_in(place.path, "/proc") ? std::atoi(place.path.c_str() + sizeof "/proc") : 0;
   if (process > 0 && !call.confinement.processes.watches(process_of(process))) return Decision::answer(-EACCES);
+  // groups of processes: who is in them, and ends or stops with them
+  if (lies_in(place.path, "/sys/fs/cgroup")) return Decision::answer(-EACCES);
   if (place.path == "/proc/sysrq-trigger" || is_users_without_name(call, place)) return Decision::answer(-EPERM);
   if (process <= 0 && place.is_file() && ::faccessat(AT_FDCWD, place.real.c_str(), W_OK, AT_EACCESS) == 0)
     call.files().note_written_for_real(place.path);
@@ -104,8 +106,9 @@ Decision make_call(const Asked& call, int folder, int path, bool is_folder,
                    const std::function<int(const Place&)>& make) {
   const Named at = named(call, folder, path, false, true);
   if (at.settled) return *at.settled;
-  if (!is_kept(at.place)) return found(at.place, path);
   if (at.place.exists()) return Decision::answer(-EEXIST);
+  // a folder there is no folder: it makes a group of processes, or a device
+  if (!is_kept(at.place)) return at.place.parent_exists ? Decision::answer(-EPERM) : found(at.place, path);
   if (!at.place.parent_exists) return found(at.place, path);
   if (at.place.as_folder && !is_folder) return Decision::answer(-ENOENT);
   return Decision::answer(-make(at.place));
@@ -285,7 +288,8 @@ Decision make_link_call(const Asked& call, int folder, int path) {
 Decision remove_call(const Asked& call, int folder, int path, bool is_folder) {
   const Named at = named(call, folder, path, false, true);
   if (at.settled) return *at.settled;
-  if (!at.place.exists() || !is_kept(at.place)) return found(at.place, path);
+  if (!at.place.exists()) return found(at.place, path);
+  if (!is_kept(at.place)) return Decision::answer(-EPERM);
   if (at.place.as_folder && !at.place.is_folder()) return Decision::answer(-ENOTDIR);
   return Decision::answer(-(is_folder ? call.files().remove_folder(at.place) : call.files().remove_file(at.place)));
 }

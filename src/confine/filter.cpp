@@ -2,10 +2,14 @@
 
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/blkpg.h>
 #include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <linux/keyctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
+#include <scsi/sg.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -69,7 +73,7 @@ class Program {
 // descriptor that may write: such a one leads aside.
 void look_at_ioctl(Program& program) {
   constexpr std::uint32_t kFamily = 0xff00, kOfFile = 'f' << 8, kOfVersion = 'v' << 8, kOfXfs = 'X' << 8,
-                          kOfBtrfs = 0x9400;
+                          kOfBtrfs = 0x9400, kOfLoop = 'L' << 8, kOfMapper = 0xfd00;
   constexpr std::uint32_t kDeduplicate = 0xc0189436;  // FIDEDUPERANGE
   program.load(low_half(1));
   for (const std::uint32_t harmless :
@@ -78,11 +82,46 @@ void look_at_ioctl(Program& program) {
         static_cast<std::uint32_t>(FICLONE), static_cast<std::uint32_t>(FICLONERANGE), kDeduplicate}) {
     program.answer_if_equal(harmless, SECCOMP_RET_ALLOW);
   }
-  program.answer_if_equal(TIOCSTI, refused(EPERM));  // types into the user's terminal
+  for (const std::uint32_t whom : {FIOSETOWN, SIOCSPGRP}) program.answer_if_equal(whom, kLook);
+  // Types into the user's terminal or hangs it up; changes a disk's partitions or its lock, or talks to it past the kernel.
+  for (const std::uint32_t harmful :
+       {static_cast<std::uint32_t>(TIOCSTI), static_cast<std::uint32_t>(TIOCLINUX),
+        static_cast<std::uint32_t>(TIOCVHANGUP), static_cast<std::uint32_t>(BLKROSET),
+        static_cast<std::uint32_t>(BLKRRPART), static_cast<std::uint32_t>(BLKPG), static_cast<std::uint32_t>(SG_IO)})
+    program.answer_if_equal(harmful, refused(EPERM));
   program.keep_bits(kFamily);
+  for (const std::uint32_t family : {kOfLoop, kOfMapper}) program.answer_if_equal(family, refused(EPERM));
   for (const std::uint32_t family : {kOfFile, kOfVersion, kOfXfs, kOfBtrfs})
     program.answer_if_equal(family, refused(EOPNOTSUPP));
   program.answer(SECCOMP_RET_ALLOW);
+}
+
+// A filter that asks another process goes before ours: what that one lets pass, nobody here would see. One that asks so already answers so too.
+void look_at_filters(Program& program) {
+  program.load(low_half(0));
+  program.where_equal(SECCOMP_SET_MODE_FILTER, [&] {
+    program.load(low_half(1));
+    program.answer_if_any_bit(SECCOMP_FILTER_FLAG_NEW_LISTENER, refused(EBUSY));
+  });
+  program.answer(SECCOMP_RET_ALLOW);
+}
+
+// The machine's own log and keys: what only reads them passes.
+void look_at_machine(Program& program) {
+  program.where_equal(SYS_syslog, [&] {
+    constexpr std::uint32_t kRead = 2, kReadAll = 3, kUnread = 9, kSize = 10;
+    program.load(low_half(0));
+    for (const std::uint32_t reads : {kRead, kReadAll, kUnread, kSize})
+      program.answer_if_equal(reads, SECCOMP_RET_ALLOW);
+    program.answer(refused(EPERM));
+  });
+  program.where_equal(SYS_keyctl, [&] {
+    program.load(low_half(0));
+    for (const std::uint32_t reads : {KEYCTL_GET_KEYRING_ID, KEYCTL_JOIN_SESSION_KEYRING, KEYCTL_DESCRIBE,
+                                      KEYCTL_SEARCH, KEYCTL_READ, KEYCTL_GET_SECURITY, KEYCTL_GET_PERSISTENT})
+      program.answer_if_equal(reads, SECCOMP_RET_ALLOW);
+    program.answer(refused(EPERM));
+  });
 }
 
 // Only what may reach another process, or take this one out of sight.
@@ -108,6 +147,11 @@ void look_at_processes(Program& program) {
     program.load(low_half(0));
     program.answer_if_any_bit(CLONE_UNTRACED, kLook);
     program.answer(SECCOMP_RET_ALLOW);
+  });
+  program.where_equal(SYS_fcntl, [&] {
+    program.load(low_half(1));
+    for (const std::uint32_t owner : {F_SETOWN, F_SETOWN_EX}) program.answer_if_equal(owner, kLook);
+    program.load(at_number);
   });
 }
 
@@ -136,10 +180,13 @@ std::vector<sock_filter> confining_filter(Watched watched) {
                            SYS_sethostname,  SYS_setdomainname,   SYS_reboot,
                            SYS_kexec_load,   SYS_kexec_file_load, SYS_init_module,
                            SYS_finit_module, SYS_delete_module,   SYS_iopl,
-                           SYS_ioperm,       SYS_vhangup}) {
+                           SYS_ioperm,       SYS_vhangup,         SYS_fanotify_init,
+                           SYS_add_key}) {
     program.answer_if_equal(static_cast<std::uint32_t>(number), refused(EPERM));
   }
   program.where_equal(SYS_ioctl, [&] { look_at_ioctl(program); });
+  program.where_equal(SYS_seccomp, [&] { look_at_filters(program); });
+  look_at_machine(program);
   program.where_equal(SYS_sendto, [&] {  // a datagram says where it goes, or the socket knows
     program.load(low_half(4));
     program.where_equal(0, [&] {

@@ -1,9 +1,11 @@
 #include "confine/process_calls.h"
 
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -124,6 +126,29 @@ Decision reach_by_descriptor_call(const Asked& call) {
 Decision priority_call(const Asked& call) {
   if (call.small(0) == PRIO_PROCESS) return reach_call(call, 1);
   return call.small(1) == 0 && call.small(0) == PRIO_PGRP ? Decision::pass() : Decision::answer(-EPERM);
+}
+
+Decision owned_call(const Asked& call) {
+  const bool by_ioctl = call.registers.orig_rax == SYS_ioctl;
+  f_owner_ex owner{F_OWNER_PID, call.small(2)};
+  if (by_ioctl && !read_memory(call.tracee.thread, call.number(2), &owner.pid, sizeof owner.pid))
+    return Decision::pass();
+  if (!by_ioctl && call.small(1) == F_SETOWN_EX &&
+      !read_memory(call.tracee.thread, call.number(2), &owner, sizeof owner))
+    return Decision::pass();
+  const pid_t group = owner.type == F_OWNER_PGRP ? owner.pid : -owner.pid;
+  if (owner.pid == 0 || has_own_numbers(call.tracee.thread)) return Decision::pass();
+  if (group < 0) return may_be_reached(call, process_of(owner.pid)) ? Decision::pass() : Decision::answer(-EPERM);
+  const std::vector<pid_t> members = members_of(group);
+  return std::all_of(members.begin(), members.end(), [&](pid_t process) { return may_be_reached(call, process); })
+             ? Decision::pass()
+             : Decision::answer(-EPERM);
+}
+
+Decision clock_call(const Asked& call, int setting) {
+  unsigned modes = 0;  // the first of what it points to
+  const bool reads = !read_memory(call.tracee.thread, call.number(setting), &modes, sizeof modes) || modes == 0;
+  return reads ? Decision::pass() : Decision::answer(-EPERM);
 }
 
 Decision clone_call(const Asked& call) { return without_untraced(0, call.number(0)); }

@@ -17,6 +17,11 @@ Decision reach_call(const Asked& call, int process);
 Decision reach_by_descriptor_call(const Asked& call);
 Decision priority_call(const Asked& call);
 
+// Who is sent a signal when a descriptor is ready: to nobody else can one be sent so.
+Decision owned_call(const Asked& call);
+// The machine's clock may be read. `setting`: the argument that says what is to be set.
+Decision clock_call(const Asked& call, int setting);
+
 // A child that asks not to be traced is traced all the same.
 Decision clone_call(const Asked& call);
 Decision clone_with_arguments_call(const Asked& call);

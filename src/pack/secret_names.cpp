@@ -81,7 +81,7 @@ Says what_says(std::string_view name) {
   if (words.empty() || std::string_view("detysnlkwhgpr").find(words.back()) == npos) return Says::kNothing;
   const auto [before, last] = last_words(words);
   if (is_one_of(last, kSecretWords) || words.ends_with("access_key_id")) return Says::kSurely;
-  if (std::any_of(kEnds.begin(), kEnds.end(), [&](std::string_view end) { return last.ends_with(end); }))
+  if (std::any_of(kEnds.begin(), kEnds.end(), [word = last](std::string_view end) { return word.ends_with(end); }))
     return Says::kSurely;
   if (last == "key" && is_one_of(before, kKeysOf)) return Says::kSurely;
   if (last == "token" && is_one_of(before, kTokensOf)) return Says::kSurely;

@@ -21,7 +21,7 @@ SIGNALS = {
     "its group": "os.killpg(os.getpgid(V), 15)",
     "a shell": "subprocess.run(['sh', '-c', f'kill -TERM {V}'], check=True)",
 }
-BEGIN = "import ctypes, os, resource, signal, subprocess, sys, time\nC = ctypes.CDLL(None, use_errno=True)\nV = int(sys.argv[1])\n"
+BEGIN = "import ctypes, fcntl, os, resource, signal, socket, struct, subprocess, sys, time\npair = socket.socketpair()\na = pair[0].fileno()\nC = ctypes.CDLL(None, use_errno=True)\nV = int(sys.argv[1])\n"
 
 
 @pytest.fixture
@@ -49,6 +49,10 @@ def test_a_signal_to_another_process_is_noted_and_not_sent(confined, home, victi
 
 
 REFUSED = {
+    "told by a descriptor": "fcntl.fcntl(a, 10, 15); fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC); fcntl.fcntl(a, fcntl.F_SETOWN, V)",
+    "and its group": "fcntl.fcntl(a, 10, 15); fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC); fcntl.fcntl(a, fcntl.F_SETOWN, -os.getpgid(V))",
+    "by the longer call": "fcntl.fcntl(a, 10, 15); fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC); assert C.fcntl(a, 15, (ctypes.c_int * 2)(1, V)) == -1",
+    "by ioctl": "fcntl.fcntl(a, 10, 15); fcntl.fcntl(a, fcntl.F_SETFL, os.O_ASYNC); fcntl.ioctl(a, 0x8901, struct.pack('i', V))",
     "traced": "assert C.ptrace(0x4206, V, None, None) == -1",
     "written into": "assert C.syscall(311, V, None, 0, None, 0, 0) == -1",
     "robbed of a descriptor": "assert C.syscall(438, os.pidfd_open(V), 0, 0) == -1",
@@ -71,7 +75,7 @@ def test_another_process_is_not_changed(confined, home, victim, way):
             )
 
     before = state()
-    program = BEGIN + f"try:\n    {REFUSED[way]}\nexcept PermissionError:\n    pass\nprint('on')"
+    program = BEGIN + f"try:\n    {REFUSED[way]}\nexcept PermissionError:\n    pass\npair[1].send(b'x'); print('on')"
     done = confined.run(home, sys.executable, "-c", program, victim.pid)
     assert done.stdout == "on\n", done.stderr
     assert state() == before and lives(victim)
@@ -81,7 +85,7 @@ def test_its_own_processes_are_reached_as_ever(confined, home):
     done = confined.python(
         home,
         """
-        import ctypes, os, resource, signal, subprocess, threading, time
+        import ctypes, fcntl, os, resource, signal, socket, subprocess, threading, time
         child = subprocess.Popen(["sleep", "1000"]); child.terminate(); print(child.wait())
         child = subprocess.Popen(["sh", "-c", "exit 3"])
         while open(f"/proc/{child.pid}/stat").read().split(") ")[1][0] != "Z": time.sleep(0.01)
@@ -91,10 +95,12 @@ def test_its_own_processes_are_reached_as_ever(confined, home):
         resource.prlimit(child.pid, resource.RLIMIT_NOFILE, (50, 50)); signal.pidfd_send_signal(os.pidfd_open(child.pid), 9); print(child.wait())
         heard = []; signal.signal(signal.SIGUSR1, lambda *_: heard.append(1))
         os.kill(os.getpid(), 10); signal.raise_signal(10); signal.pthread_kill(threading.get_ident(), 10); print(len(heard))
+        pair = socket.socketpair(); fcntl.fcntl(pair[0], fcntl.F_SETOWN, os.getpid()); fcntl.fcntl(pair[0], 10, 10); fcntl.fcntl(pair[0], fcntl.F_SETFL, os.O_ASYNC)
+        pair[1].send(b"x"); fcntl.fcntl(pair[0], fcntl.F_SETOWN, 0); print(len(heard))
         open("/proc/self/oom_score_adj", "w").close(); signal.signal(signal.SIGTERM, lambda *_: heard.append(2)); os.kill(0, 15); print(heard[-1])
         """,
     )
-    assert done.stdout.split() == ["-15", "3", "-9", "-9", "3", "2"], done.stderr
+    assert done.stdout.split() == ["-15", "3", "-9", "-9", "3", "4", "2"], done.stderr
 
 
 def test_a_signal_to_everybody_reaches_its_own_alone(confined, home):

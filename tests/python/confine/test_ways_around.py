@@ -92,6 +92,66 @@ def test_opens_that_ask_for_what_nobody_knows_are_as_without(confined, home):
     assert kept.stdout == free.stdout and free.stdout.count("\n") == 19, kept.stderr
 
 
+def test_a_filter_of_the_programs_that_lets_all_pass_does_not_hide_it(confined, home):
+    """One that asks a process of its own goes before the watch: "go on" from there would be the last word."""
+    before = everything(home)
+    program = """
+        import ctypes, errno, fcntl, os, struct
+        C = ctypes.CDLL(None, use_errno=True)
+        def step(code, jt, jf, k): return struct.pack("HBBI", code, jt, jf, k)
+        steps = step(0x20, 0, 0, 0) + step(0x15, 0, 1, 257) + step(6, 0, 0, 0x7FC00000) + step(6, 0, 0, 0x7FFF0000)
+        plain = step(6, 0, 0, 0x7FFF0000)
+        def filter_of(steps):
+            kept.append(ctypes.create_string_buffer(steps, len(steps)))
+            return ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(steps) // 8, ctypes.addressof(kept[-1])), 16)
+        kept = []
+        C.prctl(38, 1, 0, 0, 0)
+        assert C.syscall(317, 1, 0, filter_of(plain)) == 0 and C.prctl(22, 2, filter_of(plain), 0, 0) == 0
+        open("a", "w").write("harm")
+        listener = C.syscall(317, 1, 8, filter_of(steps))
+        print(errno.errorcode[ctypes.get_errno()] if listener < 0 else "heard", flush=True)
+        if listener >= 0:
+            if os.fork() == 0:
+                asked = bytearray(80)
+                while True:
+                    asked[:] = bytes(80)
+                    fcntl.ioctl(listener, 0xC0502100, asked)
+                    fcntl.ioctl(listener, 0xC0182101, bytearray(asked[:8] + struct.pack("qiI", 0, 0, 1)))
+            open("b", "w").write("harm")
+    """
+    done = confined.python(home, program)
+    assert done.stdout == "EBUSY\n", done.stderr
+    assert everything(home) == before
+
+
+MACHINE = {
+    "the clock": "C.syscall(159, (ctypes.c_uint32 * 64)(0x4000, 0, 0, 0, 0, 0, 0, 0)) == -1 and C.syscall(159, (ctypes.c_uint32 * 64)()) >= 0",
+    "a clock": "C.syscall(305, 0, (ctypes.c_uint32 * 64)(0x4000)) == -1 and C.syscall(305, 0, (ctypes.c_uint32 * 64)()) >= 0",
+    "the log": "C.klogctl(6, None, 0) == -1 and C.klogctl(7, None, 0) == -1",
+    "a key": "C.syscall(248, b'user', b'faultline-test', b'x', 1, -4) == -1",
+    "a watch over all files": "C.syscall(300, 4, 0) == -1",
+    "a group of processes": "refused(os.mkdir, '/sys/fs/cgroup/faultline-test')",
+    "the terminal": "refused(fcntl.ioctl, 0, 0x5437) and refused(fcntl.ioctl, 0, 0x541C, b'x')",
+}
+
+
+@pytest.mark.parametrize("what", MACHINE)
+def test_the_machine_is_left_as_it_is(confined, home, what):
+    program = f"""
+        import ctypes, fcntl, os
+        C = ctypes.CDLL(None)
+        def refused(do, *what):
+            try:
+                do(*what)
+            except OSError:
+                return True
+        print({MACHINE[what]})
+    """
+    done = confined.python(home, program)
+    assert done.stdout == "True\n", done.stderr
+    assert not os.path.exists("/sys/fs/cgroup/faultline-test")
+
+
 def test_disks_are_not_written(confined, home):
     disks = [path for path in Path("/dev").glob("*") if path.is_block_device()]
     program = f"""
