@@ -63,8 +63,10 @@ std::string find_python() {
 // A new folder here, or among temporary files where nothing can be written here.
 OwnFolder demo_folder(const std::string& wanted) {
   if (!wanted.empty()) return make_own_folder({wanted});
+  const std::string runs = make_runs_folder();
   for (int number = 1; number < 1000; ++number) {
-    const std::string name = "faultline-demo" + (number == 1 ? std::string() : fmt::format("-{}", number));
+    const std::string name = (runs.empty() ? "faultline-" : runs + "/") + "demo" +
+                             (number == 1 ? std::string() : fmt::format("-{}", number));
     Result<bool> made = make_new_private_folder(name);
     if (!made) break;
     if (*made) return mark_new_folder(name);
@@ -110,7 +112,7 @@ int demo(const DemoOptions& options) {
   const OwnFolder made = demo_folder(options.folder);
   if (made.outcome != OwnFolder::Outcome::kMade) return fail(made.why_not);
   const fs::path near = fs::path(made.path).lexically_relative(fs::current_path(problem));
-  const std::string folder = near.empty() || *near.begin() == ".." ? made.path : near.string();
+  const std::string folder = near.empty() || near.string().size() >= made.path.size() ? made.path : near.string();
   const std::string python = find_python();
   // beside the page: in the package they would be the package's, and not the reader's
   const auto program = [&](const char* name) {
@@ -138,15 +140,15 @@ int demo(const DemoOptions& options) {
           "a plan: " + python +
           " has no PyTorch. With it, faultline plan --gpu T4 -- python train.py tells whether a program fits.");
     else
-      show.part("A program that has not run yet: would it train on a T4? (half a minute or more; no GPU is used)",
-                {"plan", "--gpu", "T4", "--steps", "1", "-o", folder + "/plan", "--", python,
-                 program("train_small_gpt.py")});
+      show.part(
+          "A program that has not run yet: would it train on a T4? (half a minute or more; no GPU is used)",
+          {"plan", "--gpu", "T4", "--steps", "1", "-o", folder + "/plan", "--", python, program("train_small_gpt.py")});
   }
   const std::string page = folder + "/page.html";
   show.part("The first of these as a page to look at; open it in a browser:", {"view", oom, "-o", page, "--no-open"});
   if (show.failed())
     return fail("a part of the demo could not be shown; faultline doctor tells what this machine can do");
-  return write_out(shown(fs::absolute(page, problem).string()) + "\n", kClean);
+  return write_out(shown(page) + "\n", kClean);
 }
 
 }  // namespace
@@ -155,9 +157,8 @@ void add_demo(CLI::App& app, int& status) {
   CLI::App* verb = app.add_subcommand(
       "demo", "shows what faultline does, on recordings and programs that come with it; no GPU is needed");
   auto options = std::make_shared<DemoOptions>();
-  verb->add_option(
-          "--output,-o", options->folder,
-          "the folder for the page and the runs; faultline-demo here unless told, or one among temporary files")
+  verb->add_option("--output,-o", options->folder,
+                   "the folder for the page and the runs; .faultline/demo unless told, or one among temporary files")
       ->option_text("DIR");
   verb->add_flag("--no-plan", options->no_plan, "leaves out the plan, which takes longest");
   verb->footer("Exit status: 0 all was shown, 2 bad usage, or a part that could not be shown.");

@@ -83,9 +83,9 @@ void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std:
 }
 
 void add_folder_options(CLI::App& verb, WantedFolder& folder) {
-  CLI::Option* named =
-      verb.add_option("--output,-o", folder.path, "a new folder to keep the run in; faultline-PROGRAM-TIME unless told")
-          ->option_text("DIR");
+  CLI::Option* named = verb.add_option("--output,-o", folder.path,
+                                       "a new folder to keep the run in; .faultline/PROGRAM-TIME unless told")
+                           ->option_text("DIR");
   verb.add_flag("--force", folder.force, "with -o: replaces an earlier run of Faultline's in DIR, and nothing else")
       ->needs(named);
 }
@@ -172,7 +172,7 @@ int tell_run(const Report& report, const OutputOptions& options, const std::stri
   const std::span<const Report> one(&report, 1);
   if (!options.is_for_people()) return write_out(rendered(one, options), exit_status(report));
   const std::string kept =
-      kept_in.empty() ? "" : "Kept in " + kept_in + "; faultline explain " + kept_in + " tells it again.\n";
+      kept_in.empty() ? "" : "Kept in " + kept_in + "; faultline explain, view and pack take it.\n";
   return write_out("\n" + rendered(one, options, STDERR_FILENO) + kept, exit_status(report), STDERR_FILENO);
 }
 

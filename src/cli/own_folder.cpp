@@ -31,6 +31,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kList = "files";
+constexpr const char* kHoldsRuns = "holds_runs";
+constexpr const char* kIgnored = ".gitignore";
 
 // What the names in a folder may be.
 enum class Kind : std::uint8_t { kRun, kTries, kFiles };
@@ -64,7 +66,7 @@ void look_through(const std::string& folder, Kind kind, const std::string& insid
   std::error_code problem;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder + inside, problem)) {
     const std::string name = entry.path().filename().string(), here = inside + "/" + name;
-    struct stat status{};
+    struct stat status {};
     if (::lstat(entry.path().c_str(), &status) != 0) continue;
     if (S_ISDIR(status.st_mode)) {
       if (const std::optional<Kind> below = kind_of_folder(kind, name)) {
@@ -75,7 +77,8 @@ void look_through(const std::string& folder, Kind kind, const std::string& insid
     } else if (kind == Kind::kFiles || (kind == Kind::kRun && S_ISREG(status.st_mode) && is_file_of_run(name))) {
       found.files[here] = state_of(status);
       continue;
-    } else if (name == layout::kPage && S_ISREG(status.st_mode) && may_be_overwritten(entry.path().string(), view::kPageBegins)) {
+    } else if (name == layout::kPage && S_ISREG(status.st_mode) &&
+               may_be_overwritten(entry.path().string(), view::kPageBegins)) {
       found.files[here] = {};
       continue;
     }
@@ -126,7 +129,7 @@ OwnFolder trouble(const std::string& path, int problem) {
 // Of a folder that is there: empties it, where all in it is an earlier run's. The sentence says why not.
 std::string take_again(const std::string& path) {
   const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat seen{};
+  struct stat seen {};
   if (!folder || ::fstat(folder.number(), &seen) != 0) return "it is no folder of Faultline's";
   if (seen.st_uid != ::geteuid()) return "it belongs to another user";
   const std::string real = "/proc/self/fd/" + std::to_string(folder.number());
@@ -155,12 +158,38 @@ std::string without_slashes(std::string path) {
 
 }  // namespace
 
+std::string make_runs_folder(const std::string& path) {
+  if (const Result<bool> made = make_new_private_folder(path); !made) return {};
+  const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat seen {};
+  if (!folder || ::fstat(folder.number(), &seen) != 0 || seen.st_uid != ::geteuid()) return {};
+  const std::string real = "/proc/self/fd/" + std::to_string(folder.number());
+  if (const Result<std::string> text = read_plain_file(mark_in(real), kMostJsonBytes)) {
+    const Result<Json> mark = parse_json<Json>(*text);
+    return mark && mark->is_object() && mark->contains("faultline") && mark->contains(kHoldsRuns) ? path : "";
+  }
+  // just made, perhaps by another run at the same moment; anything else in it is somebody's
+  std::error_code problem;
+  for (const fs::directory_entry& entry : fs::directory_iterator(real, problem)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kIgnored) && !name.starts_with(layout::kMark)) return {};
+  }
+  if (problem) return {};
+  if (!is_there(real + "/" + kIgnored) && !write_text(real + "/" + kIgnored, "*\n")) return {};
+  const Json mark = {{"faultline", FAULTLINE_VERSION}, {kHoldsRuns, true}};
+  return write_text(mark_in(real), mark.dump(2) + "\n") ? path : "";
+}
+
 OwnFolder make_own_folder(const WantedFolder& wanted) {
   const std::string path = without_slashes(wanted.path);
   std::error_code problem;
-  struct stat seen{};
-  if (::lstat(path.c_str(), &seen) != 0 && errno == ENOENT)
-    fs::create_directories(fs::path(path).lexically_normal().parent_path(), problem);
+  struct stat seen {};
+  if (::lstat(path.c_str(), &seen) != 0 && errno == ENOENT) {
+    const fs::path above = fs::path(path).lexically_normal().parent_path();
+    fs::create_directories(above.parent_path(), problem);
+    if (above.filename() != kRunsFolder || make_runs_folder(above.string()).empty())
+      fs::create_directories(above, problem);
+  }
   const Result<bool> made = make_new_private_folder(path);
   if (!made) return {OwnFolder::Outcome::kTrouble, {}, made.error().message()};
   if (!*made) {
@@ -178,7 +207,7 @@ OwnFolder make_own_folder(const WantedFolder& wanted) {
 
 OwnFolder mark_new_folder(const std::string& path) {
   const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat seen{};
+  struct stat seen {};
   if (!folder || ::fstat(folder.number(), &seen) != 0) return trouble(path, errno);
   if (seen.st_uid != ::geteuid()) return refused(path, "it belongs to another user");
   std::error_code problem;

@@ -22,6 +22,11 @@ struct OwnFolder {
   std::string why_not;
 };
 
+// The folder that all runs made in one place lie in, unless one is named: ".faultline", new or an earlier run's, with a mark and a .gitignore. Empty: something
+// else has that name, or none can be made; then a run's folder lies beside the program. What is in it is nobody's to remove.
+inline constexpr const char* kRunsFolder = ".faultline";
+std::string make_runs_folder(const std::string& path = kRunsFolder);
+
 // Made, with what lies above it, and marked.
 OwnFolder make_own_folder(const WantedFolder& wanted);
 // One that was just made by its name, which nobody else had.

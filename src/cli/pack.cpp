@@ -107,7 +107,7 @@ std::string told_pack(const pack::Pack& made, const std::string& output) {
   return text +
          "Kept: names of files and functions, source lines that the report quotes, sizes, shapes, times. "
          "Look through it before you give it away.\n" +
-         fmt::format("faultline explain {} tells it again.\n", shown(output));
+         fmt::format("faultline explain {} shows the report again.\n", shown(output));
 }
 
 int pack_input(const PackOptions& options) {
@@ -131,7 +131,8 @@ int pack_input(const PackOptions& options) {
   progress.reset();
   if (!made) return fail(made.error().message(options.path));
   if (interrupted()) return fail("it was interrupted; nothing was written");
-  if (Status written = write_named_file(output, made->archive, replaces); !written) return fail(written.error().message());
+  if (Status written = write_named_file(output, made->archive, replaces); !written)
+    return fail(written.error().message());
   return write_out(told_pack(*made, output), kClean);
 }
 

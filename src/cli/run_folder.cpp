@@ -50,8 +50,9 @@ std::string time_text(std::tm* (*convert)(const std::time_t*, std::tm*), const c
 
 OwnFolder make_run_folder(const WantedFolder& wanted, const std::vector<std::string>& command) {
   if (!wanted.path.empty()) return make_own_folder(wanted);
-  const std::string base =
-      fmt::format("faultline-{}-{}", program_name(command), time_text(::localtime_r, "%Y%m%d-%H%M%S"));
+  const std::string runs = make_runs_folder();
+  const std::string base = fmt::format("{}{}-{}", runs.empty() ? "faultline-" : runs + "/", program_name(command),
+                                       time_text(::localtime_r, "%Y%m%d-%H%M%S"));
   std::string path = base;
   for (int more = 2;; ++more) {
     const Result<bool> made = make_new_private_folder(path);
@@ -83,7 +84,7 @@ Status write_report(const std::string& folder, const Report& report) {
 std::string shown_folder(const std::string& folder) {
   std::error_code problem;  // the program may have removed the folder we stand in
   const std::string near = fs::path(folder).lexically_relative(fs::current_path(problem)).string();
-  return shown(near.empty() || near.starts_with("..") ? folder : near);
+  return shown(near.empty() || near.size() >= folder.size() ? folder : near);
 }
 
 std::string utc_now() { return time_text(::gmtime_r, "%Y-%m-%dT%H:%M:%SZ"); }

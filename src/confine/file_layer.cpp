@@ -18,6 +18,9 @@ constexpr off_t kSmallEnoughToCopy = 64 << 20;
 }  // namespace
 
 FileLayer::FileLayer(std::string root, std::string own) : root_(std::move(root)), own_(std::move(own)) {
+  constexpr std::string_view kRunsFolder = "/.faultline";  // what runs lie in unless told (cli/own_folder.h)
+  const std::string above = own_.empty() ? std::string() : parent_of(own_);
+  hidden_ = above.ends_with(kRunsFolder) ? above : own_;
   top_.below = "/";
 }
 
@@ -196,7 +199,8 @@ int FileLayer::remove_file(const Place& place) {
 
 // Of a name that the real folder has: nothing else is known under it.
 bool FileLayer::shows(const Folder& folder, const std::string& path, std::string_view name) const {
-  return name != "." && name != ".." && !folder.names.contains(name) && joined(path, name) != own_;
+  return name != "." && name != ".." && !folder.names.contains(name) && joined(path, name) != own_ &&
+         joined(path, name) != hidden_;
 }
 
 bool FileLayer::is_empty(const Place& place) const {
@@ -315,7 +319,7 @@ int FileLayer::make_standable(Place& place) {
 }
 
 int FileLayer::make_listable(Place& place, bool in_part) {
-  const bool hides_own = !own_.empty() && parent_of(own_) == place.path;
+  const bool hides_own = !own_.empty() && (parent_of(own_) == place.path || parent_of(hidden_) == place.path);
   Step step = step_to(place.path);
   if (step.folder == nullptr && !hides_own && place.real == place.path) return 0;
   if (step.folder == &top_ && top_.names.empty() && !hides_own) return 0;

@@ -61,7 +61,7 @@ struct Change {
 class FileLayer {
  public:
   // `root`: an empty folder for what is written. `own`: a folder of Faultline's that the confined program's recorder writes for real; it is not shown in
-  // its parent's listing. Both absolute, without symbolic links.
+  // its parent's listing, nor is the .faultline it lies in. Both absolute, without symbolic links.
   FileLayer(std::string root, std::string own);
 
   // `start`: the folder that a relative path counts from, absolute, aside or not. `self`: what /proc/self and /proc/thread-self mean.
@@ -150,7 +150,7 @@ class FileLayer {
   void remember(const Place& original, const std::string& aside);
   int make_stand_in(const std::string& aside);
 
-  std::string root_, own_;
+  std::string root_, own_, hidden_;  // hidden_: own_, or the folder made for it
   Folder top_;
   bool remembers_ = false;
   std::map<Identity, std::pair<Identity, Descriptor>>

@@ -31,15 +31,15 @@ def test_everything_is_shown_and_the_page_is_there(demo, tmp_path):
         assert words in told, words
     assert "api/bad-free" in done.stderr.decode() and "api/bad-copy" in done.stderr.decode()
     page = told.splitlines()[-1]
-    assert page == str(tmp_path / "faultline-demo" / "page.html") and os.path.getsize(page) > 10000
+    assert page == ".faultline/demo/page.html" and os.path.getsize(tmp_path / page) > 10000
     # a second one has a folder of its own
-    assert demo("--no-plan").stdout.decode().splitlines()[-1] == str(tmp_path / "faultline-demo-2" / "page.html")
+    assert demo("--no-plan").stdout.decode().splitlines()[-1] == ".faultline/demo-2/page.html"
 
 
 def test_without_python_the_rest_is_shown(demo):
     done = demo("-o", "there", PATH="/nowhere")
     told = done.stdout.decode()
-    assert done.returncode == 0 and "there is no python3" in told and told.endswith("/there/page.html\n")
+    assert done.returncode == 0 and "there is no python3" in told and told.endswith("\nthere/page.html\n")
 
 
 def test_commands_are_shown_as_a_shell_takes_them(demo, tmp_path):

@@ -62,7 +62,7 @@ if __name__ == "__main__":
     shutil.rmtree("old")
     subprocess.run("echo hello > shell.txt; rm -f by_shell.txt", shell=True, check=True)
     assert open("shell.txt").read() == "hello\n" and not os.path.exists("by_shell.txt") and not os.path.exists("old")
-    assert not [name for name in os.listdir(".") if name.startswith("faultline-")], (
+    assert not [name for name in os.listdir(".") if name.startswith((".faultline", "faultline-"))], (
         "a run folder that would not be here without Faultline"
     )
     print("all seen", sys.stdin.read().strip())

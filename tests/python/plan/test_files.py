@@ -23,7 +23,7 @@ def everything(folder):
             path.read_bytes() if path.is_file() else None,
         )
         for path in sorted(folder.rglob("*"))
-        if not path.relative_to(folder).parts[0].startswith("faultline-")
+        if not path.relative_to(folder).parts[0] == ".faultline"
     }
 
 
@@ -36,7 +36,7 @@ def plan(binary, cwd, program, *options, **more):
         timeout=600,
         **more,
     )
-    folders = sorted(cwd.glob("faultline-*"))
+    folders = sorted(path.parent for path in cwd.glob(".faultline/*/report.json"))
     report = json.loads((folders[-1] / "report.json").read_text()) if folders else None
     return done, report
 
@@ -87,7 +87,10 @@ def test_however_a_program_writes_the_files_are_as_before(binary, home):
     )
     assert "would have been written" in done.stderr and "yours are as before" in done.stderr
     told = subprocess.run(
-        [binary, "explain", str(next(home.glob("faultline-*")))], capture_output=True, text=True, timeout=300
+        [binary, "explain", str(next(home.glob(".faultline/*/report.json")).parent)],
+        capture_output=True,
+        text=True,
+        timeout=300,
     ).stdout
     assert "would have been written" in told
 
