@@ -8,14 +8,17 @@ Wants Debian's chromium and playwright, as the tests do, and PyTorch for the pla
 """
 
 import argparse
+import array
 import base64
 import html
 import os
 import pty
 import re
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -162,34 +165,48 @@ def page_pictures(faultline, names, plan):
         browser.close()
 
 
-# Rounds the colours in which letters end, and nothing else: flat colours stay as they are.
+# Rounds the colours in which letters end, and nothing else: flat colours stay as they are. The pixels come back, four bytes each.
 ROUND = """async ([png, step]) => {
   const picture = await createImageBitmap(await (await fetch("data:image/png;base64," + png)).blob()), canvas = new OffscreenCanvas(picture.width, picture.height);
   const context = canvas.getContext("2d");
   context.drawImage(picture, 0, 0);
   const image = context.getImageData(0, 0, canvas.width, canvas.height), words = new Uint32Array(image.data.buffer), counts = new Map();
   for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
-  for (let at = 0; at < words.length; at++) {
+  for (let at = 0; at < words.length && step > 1; at++) {
     if (counts.get(words[at]) > 2000) continue;
     for (let part = 4 * at; part < 4 * at + 3; part++) image.data[part] = Math.min(255, Math.round(image.data[part] / step) * step);
   }
-  context.putImageData(image, 0, 0);
-  const bytes = new Uint8Array(await (await canvas.convertToBlob({ type: "image/png" })).arrayBuffer());
   let text = "";
-  for (const byte of bytes) text += String.fromCharCode(byte);
-  return btoa(text);
+  for (let at = 0; at < image.data.length; at += 8192) text += String.fromCharCode(...image.data.subarray(at, at + 8192));
+  return [btoa(text), canvas.width];
 }"""
+
+
+def indexed_png(pixels, width, colours):
+    """A picture of at most 256 colours: one byte for a pixel."""
+    number = {colour: at for at, colour in enumerate(colours)}
+    indices = bytes(map(number.__getitem__, pixels))
+    rows = b"".join(b"\0" + indices[at : at + width] for at in range(0, len(indices), width))
+
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    header = struct.pack(">IIBBBBB", width, len(indices) // width, 8, 3, 0, 0, 0)
+    palette = b"".join(colour.to_bytes(4, "little")[:3] for colour in colours)
+    parts = (b"IHDR", header), (b"PLTE", palette), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(kind, body) for kind, body in parts)
 
 
 def smaller(browser, png, path):
     """No more colours than are seen."""
     page = browser.new_page()
-    for step in (1, 8, 16, 32, 48):
-        if step > 1:
-            png = base64.b64decode(page.evaluate(ROUND, [base64.b64encode(png).decode(), step]))
-        if len(png) < MOST_BYTES:
+    for step in (1, 8, 16, 32, 64):
+        told, width = page.evaluate(ROUND, [base64.b64encode(png).decode(), step])
+        pixels = array.array("I", base64.b64decode(told))
+        colours = sorted(set(pixels))
+        if len(colours) <= 256:
             break
-    path.write_bytes(png)
+    path.write_bytes(indexed_png(pixels, width, colours))
     page.close()
 
 
