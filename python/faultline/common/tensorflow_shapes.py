@@ -110,13 +110,33 @@ def is_known(shape) -> bool:
     return shape is not None and None not in shape
 
 
-def of_node(definition, node, given, with_values: bool) -> list[tuple]:
+def handle_of(tensor):
+    """What a variable's handle says of the variable; None: it does not."""
+    from tensorflow.python.ops import handle_data_util
+
+    try:
+        told = handle_data_util.get_resource_handle_data(tensor)
+    except (AttributeError, TypeError):
+        return None
+    return told if told is not None and told.is_set else None
+
+
+def shape_behind(tensor) -> tuple | None:
+    """A variable's, of which this is the handle."""
+    told = handle_of(tensor)
+    if told is None or not told.shape_and_type or told.shape_and_type[0].shape.unknown_rank:
+        return None
+    sides = tuple(side.size for side in told.shape_and_type[0].shape.dim)
+    return None if -1 in sides else sides
+
+
+def of_node(definition, node, given, with_values: bool, handles=()) -> list[tuple]:
     """(shape, type, numbers) of each result of an operation by TensorFlow's own inference. `given` are its arguments: type, shape (None for what is not known), numbers or None. Numbers are told
-    where all of the arguments' are known and few. Raises what TensorFlow raises."""
+    where all of the arguments' are known and few. `handles`: what resources say of variables. Raises what TensorFlow raises."""
     import numpy as np
     from tensorflow.python.client import pywrap_tf_session
     from tensorflow.python.framework import constant_op, ops
-    from tensorflow.python.ops import array_ops
+    from tensorflow.python.ops import array_ops, handle_data_util
 
     with ops.Graph().as_default() as graph:
         fed = [
@@ -125,6 +145,9 @@ def of_node(definition, node, given, with_values: bool) -> list[tuple]:
             else constant_op.constant(np.reshape(numbers, shape), dtype, shape)
             for dtype, shape, numbers in given
         ]
+        for tensor, handle in zip(fed, handles):
+            if handle is not None:
+                handle_data_util.set_handle_data(tensor, handle)
         at, grouped = 0, []
         for argument in definition.input_arg:
             length = None

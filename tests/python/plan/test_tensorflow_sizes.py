@@ -29,6 +29,11 @@ PIPELINES = {
     "from a generator": ("d = tf.data.Dataset.from_generator(lambda: iter([np.zeros((64, 1 << 20), np.float32)]), output_signature=tf.TensorSpec([None, None]))\ng = tf.function(lambda it: f(next(it)))\ng(iter(d))\n", 516),
     "a function for any size": ("g = tf.function(lambda x: f(x), input_signature=[tf.TensorSpec([None, None])])\ng(tf.zeros([64, 1 << 20]))\n", 516),
     "shapes that are computed": ("g = tf.function(lambda x: tf.reduce_sum(tf.zeros([tf.shape(x)[0] * 2, tf.shape(x)[1]]) + 1.0), input_signature=[tf.TensorSpec([None, None])])\ng(tf.zeros([32, 1 << 20]))\n", 384),
+    "batches of different sizes": ("d = tf.data.Dataset.from_generator(lambda: (np.zeros((n, 1 << 20), np.float32) for n in (1, 64, 2)), output_signature=tf.TensorSpec([None, None]))\nit = iter(d)\ng = tf.function(lambda it: f(next(it)))\nfor _ in range(3): g(it)\n", 516),
+    "a loop over batches of different sizes": ("d = tf.data.Dataset.from_generator(lambda: (np.zeros((n, 1 << 20), np.float32) for n in (1, 64, 2)), output_signature=tf.TensorSpec([None, None]))\n@tf.function\ndef epoch():\n    for x in d: f(x)\nepoch()\n", 516),
+    "whole numbers of 32 bits, which are the host's": ("d = tf.data.Dataset.range(64).map(lambda n: tf.zeros([1 << 20], tf.int32)).batch(64)\ng = tf.function(lambda it: f(tf.cast(next(it), tf.float32)))\ng(iter(d))\n", 516),
+    "ragged rows": ("d = tf.data.Dataset.from_tensor_slices(tf.ragged.constant([[1.0] * (n % 4 + 1) for n in range(128)])).batch(64)\ng = tf.function(lambda it: f(next(it).to_tensor()[..., None] * tf.ones([1 << 18])))\nit = iter(d)\nfor _ in range(2): g(it)\n", 516),
+    "sparse rows": ("d = tf.data.Dataset.from_tensor_slices(tf.sparse.from_dense(np.eye(128, 1024, dtype=np.float32))).batch(64)\ng = tf.function(lambda it: f(tf.sparse.to_dense(next(it))[..., None] * tf.ones([1 << 10])))\ng(iter(d))\n", 516),
     "optional elements": ("@tf.function\ndef g(it):\n    x = it.get_next_as_optional()\n    if x.has_value(): f(x.get_value())\ng(iter(data.batch(64)))\n", 516),
 }  # fmt: skip
 
@@ -82,6 +87,27 @@ def test_loops_are_walked_round_by_round(plan, case):
     assert ran.status == 0, ran.err
     assert ran.summary["unplanned"] is None
     assert expected * 0.98 <= ran.summary["peak_allocated"] / MIB <= expected * 1.12 + 66
+
+
+WAYS = {
+    "one of several": ("g = tf.function(lambda x, k: tf.switch_case(k, [lambda: tf.reduce_sum(x), lambda: tf.reduce_sum(tf.tile(x, [64, 1]) + 1.0)]))\ng(tf.zeros([1, 1 << 20]), tf.constant(1))\n", 256 + 4),
+    "the other one": ("g = tf.function(lambda x, k: tf.switch_case(k, [lambda: tf.reduce_sum(x), lambda: tf.reduce_sum(tf.tile(x, [64, 1]) + 1.0)]))\ng(tf.zeros([1, 1 << 20]), tf.constant(0))\n", 4),
+    "any of them": ("g = tf.function(lambda x, v: tf.switch_case(tf.cast(v.read_value(), tf.int32), [lambda: tf.reduce_sum(x), lambda: tf.reduce_sum(tf.tile(x, [64, 1]) + 1.0)]))\ng(tf.zeros([1, 1 << 20]), tf.Variable(0.0))\n", 256 + 4),
+    "on the host": ("@tf.function\ndef g(x):\n    with tf.device('/CPU:0'): y = tf.reduce_sum(tf.tile(x, [64, 1]) + 1.0)\n    return y\ng(tf.zeros([1, 1 << 20]))\n", 4),
+    "made on the host for the GPU": ("@tf.function\ndef g(x):\n    with tf.device('/CPU:0'): y = tf.tile(x, [64, 1])\n    return tf.reduce_sum(y * 2.0) + tf.reduce_max(y)\ng(tf.zeros([1, 1 << 20]))\n", 516),
+    "rows as long as the longest": ("g = tf.function(lambda n: tf.reduce_sum(tf.zeros([1 << 14]) * tf.cast(tf.sequence_mask(n)[..., None], tf.float32)))\ng(tf.constant([1, 3, 31, 32] * 32, tf.int64))\n", 256),
+    "words of a text": ("g = tf.function(lambda t: tf.reduce_sum(tf.strings.length(tf.strings.split(t).to_tensor())[..., None] * tf.ones([1 << 18], tf.int32) + 0) + tf.cast(tf.reduce_sum(tf.zeros([tf.shape(tf.strings.split(t).to_tensor())[1], 8 << 20]) + 1.0), tf.int32))\ng(tf.constant(['a b c d e f g h', 'i j']))\n", 256),
+    "rows of a table": ("t = tf.Variable(tf.zeros([16, 1 << 20]))\ng = tf.function(lambda r: tf.reduce_sum(tf.ragged.map_flat_values(lambda i: tf.gather(t, i) + 1.0, r)))\ng(tf.RaggedTensor.from_row_lengths(tf.zeros([64], tf.int64), [32, 32]))\n", 64 + 256),
+    "shapes that are asked afterwards": ("@tf.function(input_signature=[tf.TensorSpec([None, None])])\ndef g(x):\n    with tf.GradientTape() as t:\n        t.watch(x)\n        y = x\n        for _ in range(6): y = (y * 2.0 + 1.0) * 3.0\n        loss = tf.reduce_sum(y)\n    return t.gradient(loss, x)\ng(tf.zeros([64, 1 << 20]))\n", 2 * 256),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WAYS)
+def test_what_a_run_does_not_do_is_not_counted(plan, case):
+    program, expected = WAYS[case]
+    ran = plan(program, gpu=H200)
+    assert ran.status == 0 and ran.summary["unplanned"] is None, ran.err
+    assert expected <= ran.summary["peak_allocated"] / MIB <= expected + 68
 
 
 NUMBERS = {
@@ -166,3 +192,63 @@ def test_a_session_takes_what_comes(plan, case):
     )
     assert ran.out.split() == ["ran"] and ran.summary["unplanned"] is None, ran.err
     assert 1280 <= ran.summary["peak_allocated"] / MIB <= 1300  # the ones, and the product
+
+
+# 64 MiB are made in each of 10 rounds
+LOOPS_OF_VERSION_1 = {
+    "the gradient of a loop": ("_, y = tf.while_loop(lambda i, h: i < n, lambda i, h: (i + 1, tf.sin(h)), (0, x))\ny = tf.gradients(tf.reduce_sum(y), [x])\n", 64 * 12),
+    "an array of tensors": ("_, a = tf.while_loop(lambda i, a: i < n, lambda i, a: (i + 1, a.write(i, x + 1.0)), (0, tf.TensorArray(tf.float32, n)))\ny = tf.reduce_sum(a.stack())\n", 64 * 20),
+    "scan": ("y = tf.reduce_sum(tf.scan(lambda h, i: h + i, tf.cast(tf.range(n), tf.float32), x))\n", 64 * 20),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LOOPS_OF_VERSION_1)
+def test_loops_of_version_1_are_walked_round_by_round(plan, case):
+    program, expected = LOOPS_OF_VERSION_1[case]
+    ran = plan(
+        "tf.disable_v2_behavior()\nx, n = tf.placeholder(tf.float32, [None]), tf.placeholder(tf.int32, [])\n"
+        + program
+        + "with tf.Session() as s: s.run(y, {x: np.ones(16 << 20, np.float32), n: 10})\n",
+        head=ONE,
+        gpu=H200,
+    )
+    assert ran.status == 0 and ran.summary["unplanned"] is None, ran.err
+    assert expected * 0.98 <= ran.summary["peak_allocated"] / MIB <= expected * 1.12 + 66
+
+
+SMALL_LOOP = """
+tf.disable_v2_behavior()
+c = tf.get_variable('c', [], initializer=tf.zeros_initializer())
+def body(i, h):
+    with tf.control_dependencies([tf.assign_add(c, 1.0)] if ASSIGNS else []):
+        return i + 1, h * 2.0
+_, y = tf.while_loop(lambda i, h: i < 10, body, (0, tf.constant(1.0)))
+g = tf.gradients(y, [y])
+with tf.Session() as s:
+    s.run(tf.global_variables_initializer())
+    print(*map(float, [s.run(y), s.run(c), *s.run(g)]))
+"""
+
+
+@pytest.mark.parametrize("assigns", [False, True])
+def test_loops_of_version_1_give_what_they_give(plan, assigns):
+    ran = plan(SMALL_LOOP.replace("ASSIGNS", str(assigns)), head=ONE)
+    assert ran.out.split() == ["1024.0", "10.0" if assigns else "0.0", "1.0"], ran.err
+
+
+NOT_AS_A_FUNCTION = """
+tf.disable_v2_behavior()
+from tensorflow.python.ops import while_loop
+loop = while_loop.while_loop.__wrapped__
+x = tf.placeholder(tf.float32, [1024])
+_, y = loop(lambda i, h: i < 10, lambda i, h: (i + 1, tf.sin(h)), (0, x))
+with tf.Session() as s: s.run(tf.gradients(y, [x]) if KEEPS else y, {x: np.ones(1024, np.float32)})
+"""
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_loop_of_version_1_that_keeps_something_and_is_no_function_has_no_verdict(plan, keeps):
+    ran = plan(NOT_AS_A_FUNCTION.replace("KEEPS", str(keeps)), head=ONE)
+    assert ran.status == 0, ran.err
+    assert (ran.summary["unplanned"] is not None) == keeps
+    assert not keeps or "keeps something of each round" in ran.summary["unplanned"]["text"]

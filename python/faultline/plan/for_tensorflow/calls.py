@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+
 from ...common import tensorflow_shapes as shapes
 from . import pipelines, tensor_lists
 from .graph_facts import Facts, Prepared, Step, arguments_of
 
 _CALLS = {"PartitionedCall": "f", "StatefulPartitionedCall": "f"}
 _BRANCHES = {"If": ("then_branch", "else_branch"), "StatelessIf": ("then_branch", "else_branch")}
+_CASES = ("Case", "StatelessCase")
 _LOOPS = ("While", "StatelessWhile")
 _REDUCES = ("ReduceDataset",)
-KINDS = frozenset((*_CALLS, *_BRANCHES, *_LOOPS, *_REDUCES))
+KINDS = frozenset((*_CALLS, *_BRANCHES, *_CASES, *_LOOPS, *_REDUCES))
 _ROUNDS = 8  # of a loop whose end is not known, for how much work it is
 _SEEN_ROUNDS = 2  # of such a loop that are walked
 _MOST_VISITS = 150_000  # operations, of one walk: of longer loops the rest is like the last round
@@ -21,6 +24,8 @@ def come_to(walk, step: Step) -> bool:
     """Is it a function? Then the walk has been through it."""
     kind = step.kind
     if kind not in KINDS:
+        if _calls_others(kind):
+            walk.outcome.unknown.append(f"{step.name}, {kind}")
         return False
     try:
         if kind in _CALLS:
@@ -29,7 +34,7 @@ def come_to(walk, step: Step) -> bool:
             inside = Inside(walk, step, "f")
             inside.run(step.inputs)
             inside.tell(step)
-        elif kind in _BRANCHES:
+        elif kind in _BRANCHES or kind in _CASES:
             _branch(walk, step)
         elif kind in _LOOPS:
             _loop(walk, step)
@@ -40,6 +45,17 @@ def come_to(walk, step: Step) -> bool:
     return True
 
 
+@functools.lru_cache(maxsize=4096)
+def _calls_others(kind: str) -> bool:
+    """Functions that are called in a way of which nothing is known here; data sets' run on the host."""
+    from tensorflow.python.framework import op_def_registry
+
+    definition = op_def_registry.get(kind)
+    if definition is None or "Dataset" in kind or "Iterator" in kind:
+        return False
+    return any(attribute.type in ("func", "list(func)") for attribute in definition.attr)
+
+
 class _NoGraph(Exception):
     """The function is not one of this graph's."""
 
@@ -47,9 +63,12 @@ class _NoGraph(Exception):
 class Inside:
     """A function that an operation calls, with what it was given and what it returned."""
 
-    def __init__(self, walk, step: Step, role: str, rounds: int = 1):
+    def __init__(self, walk, step: Step, role: str | int, rounds: int = 1):
+        """role: the operation's attribute that names the function, or which of its branches it is."""
         try:
-            self.graph = step.operation.graph._get_function(step.operation.get_attr(role).name).graph
+            branches = step.operation.get_attr("branches") if isinstance(role, int) else None
+            named = step.operation.get_attr(role) if branches is None else branches[role]
+            self.graph = step.operation.graph._get_function(named.name).graph
         except (AttributeError, ValueError, KeyError):
             raise _NoGraph from None
         self.walk, self.step, self.role, self.rounds = walk, step, role, rounds
@@ -113,14 +132,18 @@ def receive(walk, out, holding) -> None:
 
 def _branch(walk, step: Step) -> None:
     known = walk.facts.numbers(step.inputs[0])
-    names = _BRANCHES[step.kind]
+    names = _BRANCHES.get(step.kind) or tuple(range(len(step.operation.get_attr("branches"))))
     if known is not None and known.size == 1:
-        names = (names[0] if bool(known.reshape(-1)[0]) else names[1],)
+        value = known.reshape(-1)[0]
+        if step.kind in _CASES:  # the last, where there is none of that number
+            names = (int(value) if 0 <= value < len(names) else names[-1],)
+        else:
+            names = (names[0] if bool(value) else names[1],)
     kept = None
     for role in names:
         inside = Inside(walk, step, role)
         inside.run(arguments_of(step))
-        if kept is not None:  # of two ways the one whose results are larger
+        if kept is not None:  # of several ways the one whose results are larger
             inside, kept = sorted((kept, inside), key=_result_bytes)
             inside.let_go()
         else:
@@ -284,7 +307,7 @@ def _reduce(walk, step: Step) -> None:
         if made.kind == "ScanDataset":
             bodies.append((made, len(made.operation.get_attr("Tstate"))))
         source = made.inputs[0]
-    element = pipelines.first_of(walk, source, bodies[-1][0])
+    element = pipelines.largest_of(walk, source, bodies[-1][0])
     if element is None:
         raise _NoGraph
     for body, states in reversed(bodies):
@@ -313,7 +336,7 @@ def _rounds_of(walk, body: Step, states: int, element: list) -> list:
             facts.follow(inner[at], state.facts, state.tensors[at])
         for tensor, (other, there) in zip(inner[states:], element):
             if other is None:
-                facts.give_outside(tensor, there, True)
+                facts.give_outside(tensor, there, False)
             else:
                 facts.follow(tensor, other, there)
         for tensor, outer in zip(inner[states + len(element) :], given[states:]):

@@ -11,7 +11,8 @@ import math
 import numpy as np
 
 from ...common import tensorflow_shapes as shapes
-
+from . import given_values
+from .given_values import GivenValues
 
 _FEW = 64  # numbers that may be a shape
 _DEEPEST = 20  # operations that are looked through
@@ -23,13 +24,14 @@ _SAME_NUMBERS = frozenset("Identity StopGradient PreventGradient EnsureShape Sna
 class Step:
     """An operation of a graph, with what is the same in each run."""
 
-    __slots__ = ("operation", "kind", "name", "inputs", "ids", "outputs", "label", "_key")
+    __slots__ = ("operation", "kind", "name", "inputs", "ids", "outputs", "on_host", "label", "_key")
 
     def __init__(self, operation):
         self.operation, self.kind, self.name = operation, operation.type, operation.name
         self.inputs = tuple(operation.inputs)
         self.ids = tuple(map(id, self.inputs))
-        self.outputs = tuple(Out(tensor) for tensor in operation.outputs)
+        self.on_host = "CPU" in (operation.device or "").upper()
+        self.outputs = tuple(Out(tensor, self.on_host) for tensor in operation.outputs)
         self.label = self._key = None
 
     @property
@@ -47,10 +49,10 @@ class Out:
 
     __slots__ = ("tensor", "id", "dtype", "dtype_name", "on_gpu", "shape")
 
-    def __init__(self, tensor):
+    def __init__(self, tensor, on_host: bool):
         self.tensor, self.id, self.dtype = tensor, id(tensor), tensor.dtype.base_dtype
         self.dtype_name = self.dtype.name
-        self.on_gpu = shapes.is_on_gpu(self.dtype_name)
+        self.on_gpu = not on_host and shapes.is_on_gpu(self.dtype_name)
         shape = tensor.shape
         self.shape = tuple(shape.as_list()) if shape.rank is not None else None  # None in it: not known
 
@@ -128,7 +130,9 @@ class Facts:
         self._numbers: dict = {}
         self._sources: dict = {}  # functions that tell an argument's numbers
         self._children: dict = {}
+        self.values = GivenValues(self, prepared)
         self.asked: dict[int, tuple | None] = {}
+        self._depends_on: dict[int, object] = {}  # by the tensor's id: the whole value that something was computed of
         self.most: set[str] = set()  # operations whose results were counted as large as they can be
 
     def shape(self, tensor) -> tuple | None:
@@ -155,6 +159,10 @@ class Facts:
         key = id(tensor)
         if key in self.shapes and self.shapes[key] != shape:
             raise OtherFacts
+        if key in self._depends_on and self._depends_on[key] != (not is_stand_in and given_values.key_of(value)):
+            raise OtherFacts
+        if not is_stand_in:
+            self.values.give(tensor, value)
         if shape is not None:
             self.shapes[key] = shape
         few = not is_stand_in and shape is not None and math.prod(shape) <= _FEW and shapes.is_plain(value.dtype)
@@ -177,6 +185,15 @@ class Facts:
         if shape is not None:
             self.shapes[id(tensor)] = shape
         self._sources[id(tensor)] = lambda: other.numbers(there)
+        self.values.follow(tensor, other.values, there)
+
+    def depend_on(self, tensor, value) -> bool:
+        """What is known of this run is known of those that are given the same."""
+        if not given_values.can_be_read(value):
+            return False
+        if value.dtype.name != "resource":
+            self._depends_on[id(tensor)] = given_values.key_of(value) or object()
+        return True
 
     def child(self, step: Step, role: str, graph) -> Facts:
         """Of a function that the operation calls."""
@@ -192,6 +209,12 @@ class Facts:
     def let_go(self) -> None:
         """What a run was given is not held for the next."""
         self._sources.clear()
+        self._let_go_of_values()
+
+    def _let_go_of_values(self) -> None:
+        self.values.let_go()
+        for child in self._children.values():
+            child._let_go_of_values()
 
     # --- numbers
 
@@ -201,11 +224,12 @@ class Facts:
         if key not in self._numbers:
             self._numbers[key] = None  # while it is looked for
             self._numbers[key] = self._numbers_of(tensor)
+            if self._numbers[key] is None and self._may_be_numbers(tensor):
+                self._numbers[key] = self._computed(tensor)
         return self._numbers[key]
 
     def _numbers_of(self, tensor):
-        shape = self.shape(tensor)
-        if not shapes.is_plain(tensor.dtype.base_dtype) or shape is None or math.prod(shape) > _FEW:
+        if not self._may_be_numbers(tensor):
             return None
         step, at = self._prepared.made_by.get(id(tensor)) or (None, 0)
         if id(tensor) in self._sources:
@@ -216,6 +240,9 @@ class Facts:
             return self.numbers(step.inputs[0])
         if step.kind in shapes.OF_SHAPES:
             return self._numbers_of_shape(step, at)
+        if step.kind == "VariableShape":
+            shape = shapes.shape_behind(step.inputs[0])
+            return None if shape is None else np.array(shape, step.outputs[0].dtype.as_numpy_dtype)
         if step.kind == "Const":
             from tensorflow.python.framework import tensor_util
 
@@ -230,6 +257,14 @@ class Facts:
             return None
         told = self._ask(step, given, True)
         return told[at][2] if told is not None else None
+
+    def _computed(self, tensor):
+        value = self.values.of(tensor)
+        return None if value is None else np.asarray(value.numpy())
+
+    def _may_be_numbers(self, tensor) -> bool:
+        shape = self.shape(tensor)
+        return shapes.is_plain(tensor.dtype.base_dtype) and shape is not None and math.prod(shape) <= _FEW
 
     def _numbers_of_shape(self, step: Step, at: int):
         shape = self.shape(step.inputs[at])
@@ -249,6 +284,9 @@ class Facts:
         for at, out in enumerate(step.outputs):
             if told is not None and shapes.is_known(told[at][0]):
                 self.shapes[out.id] = told[at][0]
+        if any(self.shape_of(out) is None for out in step.outputs):
+            for out, value in zip(step.outputs, self.values.results_of(step) or ()):
+                self.shapes[out.id] = shapes.dims(value)
         if any(self.shape_of(out) is None for out in step.outputs) and step.kind in _MOST:
             for out, shape in zip(step.outputs, _MOST[step.kind](self, step)):
                 if shape is not None and self.shape_of(out) is None:
@@ -273,19 +311,21 @@ class Facts:
         """TensorFlow's inference; None: it does not say."""
         from tensorflow.python.framework import op_def_registry
 
-        arguments = []
+        arguments, handles = [], []
         for tensor, numbers in zip(step.inputs, given):
+            handles.append(shapes.handle_of(tensor) if tensor.dtype.base_dtype.name == "resource" else None)
             shape = self.shape(tensor)
             if shape is None and tensor.shape.rank is not None:
                 shape = tuple(tensor.shape.as_list())
             arguments.append((tensor.dtype.base_dtype, shape, numbers))
-        key = (step.key, with_numbers, tuple((t, s, _key_of(n)) for t, s, n in arguments))
+        resources = tuple(handle and handle.SerializeToString() for handle in handles)
+        key = (step.key, with_numbers, tuple((t, s, _key_of(n)) for t, s, n in arguments), resources)
         if key not in _told:
             if len(_told) > 50000:
                 _told.clear()
             definition = op_def_registry.get(step.kind)
             try:
-                _told[key] = definition and shapes.of_node(definition, _node(step), arguments, with_numbers)
+                _told[key] = definition and shapes.of_node(definition, _node(step), arguments, with_numbers, handles)
             except Exception:  # whatever does not hold is for the operation itself to say
                 _told[key] = None
         return _told[key]

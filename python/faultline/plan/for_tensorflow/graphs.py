@@ -9,6 +9,7 @@ from ...common import tensorflow_shapes as shapes
 from . import left_out, pipelines, sessions, walk
 from .graph_facts import Facts, OtherFacts, Prepared
 
+_SMALL_BYTES = 8 << 20  # of arguments of a function whose work is not known
 _MOST_FACTS = 8  # of runs of one function with arguments of the same shapes
 
 
@@ -43,8 +44,7 @@ class _Call:
         for facts in self._facts(graph):
             try:
                 for tensor, value in zip(graph.inputs, self.arguments):
-                    if shapes.is_plain(tensor.dtype.base_dtype):
-                        facts.give_outside(tensor, value, session.eager.is_stand_in(value))
+                    facts.give_outside(tensor, value, session.eager.is_stand_in(value))
                 return walk.through(session, graph, operations, outputs, given, variables, facts, self.elements)
             except OtherFacts:
                 self.elements.rewind()
@@ -55,18 +55,23 @@ class _Call:
     def _facts(self, graph):
         """Those of earlier runs that were given the same shapes, and at last new ones."""
         prepared = Prepared.of(graph)
-        key = tuple(shapes.dims(t) if shapes.is_plain(t.dtype) else None for t in self.arguments)
+        key = tuple(shapes.dims(t) if t.shape.is_fully_defined() else None for t in self.arguments)
         known = prepared.facts.setdefault(key, [])
         yield from list(reversed(known))
         known.append(Facts(prepared))
         del known[:-_MOST_FACTS]
         yield known[-1]
 
+    def _has_large_arguments(self) -> bool:
+        told = (t for t in self.arguments if shapes.is_plain(t.dtype) and t.shape.is_fully_defined())
+        return sum(shapes.bytes_of(shapes.dims(t), t.dtype) for t in told) > _SMALL_BYTES
+
     def results(self, outcome, call):
         """Computed, where that is not much work, else left out; and whether these are stand-ins."""
         session, outputs = self.session, list(self.function.graph.outputs)
         given = any(map(session.eager.is_stand_in, self.arguments))
-        if (session.all_real or outcome.work <= left_out.MOST_WORK) and outcome.runs_here:
+        is_small = outcome.work <= left_out.MOST_WORK and not (outcome.unknown and self._has_large_arguments())
+        if (session.all_real or is_small) and outcome.runs_here:
             if not self.elements.taken:
                 return session.eager.unwatched(call, self.function, *self.arguments), given
             again = self.elements.given_again(self.arguments)
@@ -96,7 +101,7 @@ def install(session) -> None:
         session.count_call(self)
         one = _Call(session, self, args)
         try:
-            outcome = one.walked()
+            outcome = session.eager.unwatched(one.walked)
             session.count_training(self, outcome.assigned)
             outcome.tell(session, "a traced function")
             results, stand_in = one.results(outcome, call)

@@ -14,6 +14,7 @@ from ...common.stacks import user_line
 MOST_WORK = 1 << 27  # elements and multiplications; more are not computed
 ITERATES = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")
 _ASSIGNS = ("AssignVariableOp", "Assign", "AssignAddVariableOp", "AssignSubVariableOp")
+_RETURNS = {"While": "body", "StatelessWhile": "body", "PartitionedCall": "f", "StatefulPartitionedCall": "f"}
 _MOST_BYTES = 256 << 20  # of a variable of a session that is made for real, where TensorFlow copies
 
 
@@ -39,16 +40,31 @@ def results_told(outputs, facts) -> list | None:
         if shape is not None and shapes.is_plain(tensor.dtype.base_dtype):
             told.append((shape, tensor.dtype.base_dtype))
             continue
-        operation = tensor.op
-        while operation.type == "Identity":
-            operation = operation.inputs[0].op
-        if operation.type != "OptionalFromValue":
+        operation = _maker_of(tensor)
+        if operation is None or operation.type != "OptionalFromValue":
             return None
         parts = results_told(operation.inputs, facts)
         if parts is None or any(isinstance(part, list) for part in parts):
             return None
         told.append(parts)
     return told
+
+
+def _maker_of(tensor):
+    """The operation that made it, also inside a function or the last round of a loop; None: it is not found."""
+    operation = tensor.op
+    while True:
+        if operation.type == "Identity":
+            tensor = operation.inputs[0]
+        elif (role := _RETURNS.get(operation.type)) is not None:
+            try:
+                inside = operation.graph._get_function(operation.get_attr(role).name).graph
+            except (AttributeError, ValueError, KeyError):
+                return None
+            tensor = inside.outputs[tensor.value_index]
+        else:
+            return operation
+        operation = tensor.op
 
 
 def leave_out(session, walk, told: list) -> list:

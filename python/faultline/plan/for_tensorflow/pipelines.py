@@ -6,6 +6,7 @@ from ...common import tensorflow_shapes as shapes
 
 AT_ONCE = ("IteratorGetNext", "IteratorGetNextSync")
 _OPTIONAL = "IteratorGetNextAsOptional"
+_MOST_ELEMENTS = 1000  # of a data set whose elements are of different sizes
 _MOST_BYTES = 64 << 20  # of elements that are given to a graph that is computed
 
 
@@ -74,8 +75,9 @@ class Elements:
         return swapped, list(iterators.values())
 
 
-def first_of(walk, source, body) -> list | None:
-    """The first element of a data set that the graph was given; a data set can be begun anew. Pairs, as a loop's body takes its arguments; None: it is not the program's own."""
+def largest_of(walk, source, body) -> list | None:
+    """The largest element of a data set that the graph was given, which can be begun anew: the first, where its type says that all are alike. Pairs, as a loop's body takes its arguments; None: it is
+    not the program's own."""
     from tensorflow.python.framework import errors_impl, ops, tensor_spec
     from tensorflow.python.data.ops import dataset_ops
 
@@ -88,13 +90,25 @@ def first_of(walk, source, body) -> list | None:
     count = len(function.inputs) - states - (len(operation.inputs) - 1 - states)
     specs = tuple(tensor_spec.TensorSpec(t.shape, t.dtype) for t in function.inputs[states : states + count])
 
-    def first():
-        for element in dataset_ops._VariantDataset(data, specs):
-            return element
-        return ()
+    def largest():
+        chosen, most = (), -1
+        for count, element in enumerate(dataset_ops._VariantDataset(data, specs)):
+            size = sum(shapes.bytes_of(shapes.dims(t), t.dtype) for t in element)
+            if size > most:
+                chosen, most = element, size
+            if all(spec.shape.is_fully_defined() for spec in specs):
+                break
+            if count == _MOST_ELEMENTS:
+                walk.session.notes.add(
+                    "value",
+                    f"the elements of a data set were taken to be no larger than the largest of its first {_MOST_ELEMENTS}",
+                    verdict=f"with the largest of {_MOST_ELEMENTS} elements",
+                )
+                break
+        return chosen
 
     try:
-        return [(None, tensor) for tensor in walk.session.eager.unwatched(first)]
+        return [(None, tensor) for tensor in walk.session.eager.unwatched(largest)]
     except errors_impl.OpError as problem:
         raise PipelineEnded(problem) from None
 
@@ -126,7 +140,7 @@ def _resource(walk, step):
 
 def _next(walk, step) -> bool:
     resource = _resource(walk, step)
-    if all(walk.facts.shape_of(out) is not None for out in step.outputs if out.on_gpu):
+    if all(shapes.is_known(out.shape) for out in step.outputs):  # whatever an earlier run was given
         if resource is not None:
             walk.outcome.iterators.append((resource, step.operation))
         return False

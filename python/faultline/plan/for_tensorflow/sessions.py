@@ -8,13 +8,14 @@ import numpy as np
 
 from ...common import tensorflow_shapes as shapes
 from .. import stand_in_reads
-from . import left_out, pipelines, walk
+from . import left_out, loops_of_version_1, pipelines, walk
 from .graph_facts import Facts, OtherFacts, Prepared
 
 
 def install(session) -> None:
     from tensorflow.python.client import session as sessions
 
+    loops_of_version_1.install()
     session.graphs_left_out = weakref.WeakKeyDictionary()  # graphs of which something was not computed
     made, run = sessions.BaseSession.__init__, sessions.BaseSession.run
 
@@ -36,7 +37,7 @@ def install(session) -> None:
         if asked is not None:
             feed_dict = _with_elements(session, self, run, asked, feed_dict or {})
             try:
-                outcome = asked.walked(session)
+                outcome = session.eager.unwatched(asked.walked, session)
             except Exception as problem:
                 session.trouble(problem, "a session's run")
         if outcome is not None and outcome.work > left_out.MOST_WORK and not session.all_real:
@@ -131,6 +132,8 @@ class _Asked:
                 outcome = walk.through(
                     session, self.graph, operations, self.tensors, {}, variables, facts, elements, fed
                 )
+                if kept := loops_of_version_1.kept_by(operations):
+                    outcome.kept_in_loops.append(kept)
                 outcome.tell(session, "a session's run")
                 return outcome
             except OtherFacts:

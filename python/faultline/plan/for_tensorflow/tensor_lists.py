@@ -22,17 +22,18 @@ class Kept:
 
 
 class TensorList:
-    __slots__ = ("length", "element", "kept", "is_shared", "itemsize")
+    __slots__ = ("length", "element", "kept", "is_shared", "itemsize", "numbers")
 
-    def __init__(self, length, element, kept=(), itemsize=0):
+    def __init__(self, length, element, kept=(), itemsize=0, numbers=()):
         self.length = length  # None: not known
         self.element = element  # the shape of what was put in, None: not known
         self.kept = list(kept)
         self.itemsize = itemsize
+        self.numbers = numbers  # of each element, where they are all the same (a shape); None: they are not known; (): none was put in
         self.is_shared = False  # somebody else has it too: it is copied before it is changed
 
     def copy(self) -> TensorList:
-        return TensorList(self.length, self.element, self.kept, self.itemsize)
+        return TensorList(self.length, self.element, self.kept, self.itemsize, self.numbers)
 
     def own(self) -> TensorList:
         return self.copy() if self.is_shared else self
@@ -90,9 +91,18 @@ def _put(walk, step) -> None:
     known.itemsize = item.dtype.base_dtype.size or 0
     if (shape := walk.facts.shape(item)) is not None:
         known.element = shape
+    known.numbers = _same_numbers(known.numbers, walk.facts.numbers(item) if item.dtype.is_integer else None)
     holding = walk.holding_of(item)
     if holding is not None:
         known.kept.append(Kept(walk.session, holding))
+
+
+def _same_numbers(before, now):
+    import numpy as np
+
+    if now is None or before is None:
+        return None
+    return now if isinstance(before, tuple) or np.array_equal(before, now) else None
 
 
 def _take(walk, step) -> None:
@@ -104,6 +114,8 @@ def _take(walk, step) -> None:
         return
     if known.element is not None and walk.facts.shape_of(out) is None:
         walk.facts.shapes[out.id] = known.element
+    if known.numbers is not None and not isinstance(known.numbers, tuple):
+        walk.facts.give(out.tensor, known.numbers.shape, known.numbers)
     if pops and known.length:
         known.length -= 1
     last = known.kept[-1] if known.kept else None

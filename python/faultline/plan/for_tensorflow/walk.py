@@ -16,7 +16,7 @@ from ...common import tensorflow_shapes as shapes
 from ...common.holdings import Holding
 from ..device import OutOfMemory
 from ..unplannable import Unplannable
-from . import calls, left_out, pipelines, recurrent, tensor_lists
+from . import calls, left_out, pipelines, ragged, recurrent, tensor_lists
 from .graph_facts import Facts, Prepared, Step
 
 _NO_RESULT = frozenset(("Placeholder", "VarHandleOp", "VariableV2", "NoOp", "Arg"))
@@ -74,6 +74,7 @@ class Walk:
         self.session, self.given, self.variables, self.facts = session, given, variables, facts
         self.outcome, self.elements, self.rounds = outcome, elements, rounds
         self.uses: Counter = Counter()  # to come, by the id of a tensor of the graph
+        self.looked_at: set[int] = set()  # of which somebody asks the shape
         self.taken: dict[int, Holding] = {}
         self.lists: dict[int, tensor_lists.TensorList] = {}
         self.optionals: dict[int, list | None] = {}  # what iterators yielded, None: their end
@@ -82,7 +83,10 @@ class Walk:
     def run(self, steps: list[Step], results, claim: bool = False) -> list:
         """Raises TensorFlow's own error where memory does not suffice; nothing is held then, nor afterwards but what is kept, and the results where they are claimed."""
         for step in steps:
-            self.uses.update(step.ids)
+            if step.kind in shapes.OF_SHAPES:  # runs as soon as there is a shape, and holds nothing
+                self.looked_at.update(step.ids)
+            else:
+                self.uses.update(step.ids)
         self.uses.update(map(id, results))
         try:
             for step in steps:
@@ -105,21 +109,35 @@ class Walk:
         self.outcome.visits += 1
         if kind in _NO_RESULT:
             return
+        if not step.on_host:
+            self._bring_over(step)
         if not (
             calls.come_to(self, step)
             or pipelines.come_to(self, step)
             or tensor_lists.come_to(self, step)
             or recurrent.come_to(self, step)
+            or ragged.come_to(self, step)
         ):
             self._results(step)
         if kind not in calls.KINDS and not left_out.runs_here(kind):
             self.outcome.runs_here = False
         if left_out.changes(kind):
             self._changes(step)
-        for key in step.ids:
+        for key in step.ids if kind not in shapes.OF_SHAPES else ():
             self.uses[key] -= 1
             if self.uses[key] == 0:
                 self.drop(key)
+
+    def _bring_over(self, step: Step) -> None:
+        """What operations on the host made is copied to the GPU for the first that uses it there."""
+        made_by = Prepared.of(step.operation.graph).made_by
+        for key, tensor in zip(step.ids, step.inputs):
+            maker, at = made_by.get(key) or (None, 0)
+            if maker is None or not maker.on_host or key in self.taken:
+                continue
+            dtype, shape = tensor.dtype.base_dtype, self.facts.shape(tensor)
+            if shape is not None and shapes.is_on_gpu(dtype.name):
+                self.taken[key] = self.take(shapes.bytes_of(shape, dtype), shape, dtype.name, maker)
 
     def _results(self, step: Step) -> None:
         self.facts.infer(step)
@@ -138,7 +156,8 @@ class Walk:
 
     def result(self, step: Step, out, shared: Holding | None = None) -> None:
         """Memory for a result, in the place of an argument where TensorFlow would."""
-        if self.uses[out.id] == 0 or not out.on_gpu:
+        is_used = self.uses[out.id] > 0
+        if not out.on_gpu or not (is_used or out.id in self.looked_at):
             return
         shape = self.facts.shape_of(out)
         if shape is None:
@@ -151,6 +170,8 @@ class Walk:
             self.share_holding(shared, out)
         else:
             self.taken[out.id] = self.take(shapes.bytes_of(shape, out.dtype), shape, out.dtype_name, step)
+        if not is_used:
+            self.drop(out.id)
 
     def _replaced(self, step: Step, out, shape) -> Holding | None:
         """The argument that nothing else uses, and whose place the result can take."""
@@ -214,7 +235,7 @@ class Walk:
         resource = self.given.get(step.ids[0])
         if step.kind not in left_out.ITERATES and resource is not None:
             self.outcome.assigned[id(resource)] = resource
-        if step.kind in _ASSIGNS and len(step.inputs) > 1:
+        if step.kind in _ASSIGNS and len(step.inputs) > 1 and not step.on_host:
             self._keep(step)
 
     def _keep(self, step: Step) -> None:
