@@ -462,6 +462,13 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
 
 }  // namespace
 
+Result<Trace> read_error_text(LongText read, std::string path) {
+  if (needs_plain_form(read.text)) read.text = plain_text(read.text);  // only one of the two is kept
+  Result<Trace> trace = read_error_text(std::string_view(read.text), std::move(path));
+  if (trace) trace->count("bytes in the middle of the text that were not read", read.left_out);
+  return trace;
+}
+
 Result<Trace> read_error_text(std::string_view text, std::string path) {
   std::string plain;
   if (needs_plain_form(text)) text = plain = plain_text(text);

@@ -18,6 +18,7 @@
 
 #include "base/byte_stream.h"
 #include "base/result.h"
+#include "sources/error_text/long_text.h"
 #include "trace/trace.h"
 
 namespace faultline {
@@ -25,5 +26,6 @@ namespace faultline {
 bool recognises_error_text(std::span<const std::uint8_t> head);
 Result<Trace> read_error_text(ByteStream& stream, const std::string& path);
 Result<Trace> read_error_text(std::string_view text, std::string path);
+Result<Trace> read_error_text(LongText text, std::string path);
 
 }  // namespace faultline

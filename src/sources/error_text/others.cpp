@@ -239,6 +239,8 @@ std::uint64_t line_number(std::string_view text, std::size_t at) {
   while ((here = static_cast<const char*>(std::memchr(here, '\n', static_cast<std::size_t>(end - here)))) != nullptr) {
     if (here == text.data() || here[-1] != kOverwritten) ++line;
     if (++here == end) break;
+    if (*here == kLeftOut)
+      line += number_at(text, static_cast<std::size_t>(here - text.data()) + 1).value_or(1) - 1;  // for its own
   }
   return line;
 }

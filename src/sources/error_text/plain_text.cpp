@@ -66,8 +66,10 @@ bool is_control(char c) {
 
 }  // namespace
 
+bool is_utf16(std::string_view text) { return utf16_order(text) != Order::kNone; }
+
 bool is_text(std::string_view head) {
-  if (utf16_order(head) != Order::kNone) return true;
+  if (is_utf16(head)) return true;
   for (const std::string_view magic : {"\x7f"
                                        "ELF",
                                        "PK\x03\x04", "\x89PNG", "%PDF-", "GIF8"}) {
@@ -96,7 +98,8 @@ std::string plain_text(std::string_view text) {
   if (text.starts_with(kUtf8Mark)) text.remove_prefix(kUtf8Mark.size());
   const bool only_returns = text.find('\n') == std::string_view::npos;
   std::string plain;
-  plain.reserve(text.size());
+  const auto returns = only_returns ? 0 : std::count(text.begin(), text.end(), '\r');  // each may become two
+  plain.reserve(text.size() + static_cast<std::size_t>(returns));
   for (std::size_t at = 0; at < text.size();) {
     constexpr std::string_view kOthers("\r\0", 2);
     const std::size_t stop = std::min(text.find_first_of(kOthers, at), text.size());

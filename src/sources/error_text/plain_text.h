@@ -12,6 +12,11 @@ namespace faultline {
 // Stands before the end of a line that was written over, which no viewer counts as one.
 inline constexpr char kOverwritten = '\x1d';
 
+// Begins the line that stands for those that were left out of a long text; their number follows.
+inline constexpr char kLeftOut = '\x1e';
+
+// Whether its letters have two bytes each.
+bool is_utf16(std::string_view text);
 // Whether the beginning of a file is that of a text, and not of a program, an archive or a picture.
 bool is_text(std::string_view head);
 
