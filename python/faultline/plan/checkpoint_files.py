@@ -7,6 +7,7 @@ checkpoint: then torch.save keeps it in memory.
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import io
 import os
@@ -15,6 +16,7 @@ import pickle
 import torch
 
 from . import storages
+from .unplannable import Unplannable
 
 _place = None  # of what is being loaded
 
@@ -65,6 +67,34 @@ def _typed(storage: torch.UntypedStorage, dtype: torch.dtype) -> torch.storage.T
     return torch.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
 
+class _Kept:
+    """A module in this process's memory, with tensors of no device: what the file of it stands for."""
+
+    modules: list = []  # and where its tensors were
+
+    def __init__(self, module: torch.nn.Module):
+        tensors = [*module.parameters(), *module.buffers()]
+        places = {t.device for t in tensors}
+        memo = {id(t): _without_device(t) for t in tensors}
+        self.modules.append((copy.deepcopy(module, memo), max(places, key=str, default=torch.device("cpu"))))
+
+    def __reduce__(self):
+        return _made_again, (os.getpid(), len(self.modules) - 1)
+
+
+def _without_device(tensor: torch.Tensor) -> torch.Tensor:
+    bare = torch.empty_like(tensor, device="meta")
+    return torch.nn.Parameter(bare, tensor.requires_grad) if isinstance(tensor, torch.nn.Parameter) else bare
+
+
+def _made_again(process: int, number: int) -> torch.nn.Module:
+    if process != os.getpid():
+        raise Unplannable("a scripted module that another process saved, whose class is known to no other")
+    module, place = _Kept.modules[number]
+    target = torch.device(_place) if isinstance(_place, (str, int, torch.device)) else place
+    return copy.deepcopy(module).to_empty(device=target)
+
+
 class CheckpointFiles:
     def __init__(self, notes, host, confined: bool, token: str):
         self._magic = (
@@ -86,9 +116,26 @@ class CheckpointFiles:
 
             return planned_load
 
-        torch.save = torch.serialization.save = torch.jit.save = planned_save
+        def around_saving_scripts(save):
+            def planned_jit_save(module, f, *args, **kwargs):
+                if isinstance(module, torch.jit.ScriptModule):  # traced: PyTorch writes zeros for what lies on the GPU
+                    save(module, f, *args, **kwargs)
+                else:
+                    self.save_module(module, f)
+
+            return planned_jit_save
+
+        torch.save = torch.serialization.save = planned_save
+        torch.jit.save = around_saving_scripts(torch.jit.save)
         torch.load = torch.serialization.load = around(torch.load)
         torch.jit.load = around(torch.jit.load)
+
+    def save_module(self, module, f, _extra_files=None) -> None:
+        """One that torch.jit.script was asked for, and that runs eagerly here. A script needs no class to be made of again, a pickle does: what has a class that cannot be found by its name stays in this process."""
+        try:
+            self._save(module, f)
+        except (AttributeError, TypeError, pickle.PicklingError):
+            self._save(_Kept(module), f)
 
     def _save(self, obj, f) -> None:
         buffer = io.BytesIO()

@@ -85,13 +85,23 @@ def follow(memory, func, args, operands, outcome, fresh) -> None:
     results = fresh or [operands[index] for index in outcome.mutated]
     for tensor in results[:1]:
         record = memory.find(tensor)
-        if record is None or tensor.dtype.is_floating_point or tensor.dtype.is_complex:
-            continue
-        found = _of_result(memory, func, args, operands, tensor.numel())
-        whole = tensor.numel() * tensor.dtype.itemsize >= record.size_bytes
-        if found is not None and not whole:  # of a part: the rest is as it was
-            found = None if record.chosen is None else record.chosen + found
-        record.chosen = found
+        if record is not None:
+            _note(record, tensor, _of_result(memory, func, args, operands, tensor.numel()))
     for tensor in results[1:]:
         if (record := memory.find(tensor)) is not None:
             record.chosen = None
+
+
+def copied(memory, target, source) -> None:
+    """Another tensor's numbers were written into target, of whatever it was made before."""
+    record = memory.find(target)
+    if record is not None:
+        record.share = record.classes = None
+        _note(record, target, most(memory, source) if source.numel() == target.numel() else None)
+
+
+def _note(record, tensor, found: int | None) -> None:
+    whole = tensor.numel() * tensor.dtype.itemsize >= record.size_bytes
+    if found is not None and not whole:  # of a part: the rest is as it was
+        found = None if record.chosen is None else record.chosen + found
+    record.chosen = found

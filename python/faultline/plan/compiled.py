@@ -237,7 +237,33 @@ def _pass_over_scripts(session) -> None:
             except Exception:  # it stands on functions that are the dry run's own here
                 return obj
         scripted.take(obj, user_line(), _asked_by_library())
+        _give_ways_of_scripts(obj)
         return scripted.watched(obj)
 
     torch.jit.script = script
     torch.jit.script_if_tracing = lambda function: function
+    for name in ("freeze", "optimize_for_inference", "run_frozen_optimizations"):
+        if hasattr(torch.jit, name):
+            setattr(torch.jit, name, _of_scripts_alone(getattr(torch.jit, name)))
+
+
+def _of_scripts_alone(changes):
+    """What changes a compiled module has nothing to change in one that runs eagerly."""
+
+    @functools.wraps(changes)
+    def faultline(module, *args, **kwargs):
+        return changes(module, *args, **kwargs) if isinstance(module, torch.jit.ScriptModule) else module
+
+    return faultline
+
+
+def _save_script(module, f, **_kwargs) -> None:
+    torch.jit.save(module, f)
+
+
+def _give_ways_of_scripts(obj) -> None:
+    """What programs call and read of a compiled module, and an eager one does not have."""
+    if isinstance(obj, torch.nn.Module) and not isinstance(obj, torch.jit.ScriptModule):
+        text = "# torch.jit.script is not applied in a dry run"
+        ways = {"save": functools.partial(_save_script, obj), "code": text, "graph": text, "inlined_graph": text}
+        vars(obj).update({name: way for name, way in ways.items() if not hasattr(obj, name)})

@@ -13,7 +13,7 @@ import torch
 
 from .._file_owner import is_library
 from ..common.stacks import user_line
-from . import between_gpus, cuda_streams, memory_pools, places, releases
+from . import between_gpus, cuda_streams, memory_pools, places, read_out, releases
 from .cuda_streams import Event, Graph, Stream, current_stream, default_stream, use_stream
 from .gpu import Gpu, Properties
 from .memory import Memory
@@ -382,16 +382,21 @@ class Api:
                 place = (
                     torch.device(device) if device is not None else args[0].device if takes_self else _default_place()
                 )
+                at = int(takes_self)
+                if len(args) > at and isinstance(args[at], (list, tuple)) and (kinds := read_out.types_in(args[at])):
+                    args = (*args[:at], read_out.numbers(args[at]), *args[at + 1 :])
+                    kind = args[0].dtype if takes_self else read_out.common_type(kinds)
+                    kwargs = {**kwargs, "dtype": kwargs.get("dtype") or kind}
                 if place.type != "cuda":
                     given = {} if device is None else {"device": device}
                     return original(*args, **given, **({"requires_grad": True} if requires_grad else {}), **kwargs)
                 if original is as_tensor and isinstance(args[0], torch.Tensor):
                     return args[0].to(place, kwargs.get("dtype"))
-                host = (
-                    torch.empty(0).new_tensor(*args[1:], **{"dtype": args[0].dtype, **kwargs}, device="cpu")
-                    if takes_self
-                    else original(*args, device="cpu", **kwargs)
-                )
+                if takes_self:
+                    kwargs = {"dtype": args[0].dtype, **kwargs}
+                    host = torch.empty(0).new_tensor(*args[1:], **kwargs, device="cpu")
+                else:
+                    host = original(*args, device="cpu", **kwargs)
                 return host.to(place).requires_grad_(requires_grad)
 
             return construct

@@ -34,6 +34,7 @@ from . import (
 )
 from .follow_values import ValueFollower
 from .host_tensors import HostTensors
+from .legacy_tensor_types import moves_what_it_makes
 from .loop_ends import LoopEnds
 from .memory import Memory
 from .naming import dtype_name, op_name, operands_text
@@ -59,13 +60,8 @@ def _check_layouts(func, args, kwargs, operands, on_gpu: bool) -> None:
     other = next((t for t in operands if t.layout is not torch.strided or t.is_nested), None)
     layout = kwargs.get("layout") if other is None else other.layout
     place = kwargs.get("device")
-    if (
-        on_gpu
-        and (other is not None or layout not in (None, torch.strided))
-        or other is not None
-        and place is not None
-        and place.type == "cuda"
-    ):
+    to_gpu = place is not None and place.type == "cuda"
+    if other is not None and (on_gpu or to_gpu) or on_gpu and layout not in (None, torch.strided):
         raise Unplannable(
             f"{'nested' if layout in _NESTED else 'sparse'} tensors on the GPU are not known to a dry run ({op_name(func)})"
         )
@@ -141,11 +137,10 @@ class DryRunMode(TorchDispatchMode):
         kwargs = kwargs or {}
         if fake_mode() is not None:  # PyTorch looks at the program by itself (torch.export, masks of flex_attention)
             return func(*args, **kwargs)
-        if types and any(
-            map(_is_wrapper, types)
-        ):  # a tensor that is made of others (DTensor): they come here by themselves
+        if types and any(map(_is_wrapper, types)):  # made of others (DTensor): they come here by themselves
             return NotImplemented
         self.operations += 1
+        moves_what_it_makes()  # autograd's threads come here, too
         if self.deadline is not None and not self.operations & 255 and time.monotonic() > self.deadline:
             self.deadline = None
             self.on_deadline()
@@ -171,6 +166,10 @@ class DryRunMode(TorchDispatchMode):
             _check_layouts(func, args, kwargs, operands, on_gpu)
             if not on_gpu:
                 return self.host.run(func, args, kwargs, operands)
+            place = kwargs.get("device")
+            if place is not None and place.type != "cuda" and func in operations.LIKES:
+                args, _ = replace_tensors(args, {}, lambda t: tensors.on_meta(t) if t.is_cuda else t)
+                return self.host.run(func, args, kwargs, flatten(args, kwargs))
             if func in kv_cache.WRITES:
                 self.kv_cache.wrote(operands[0], func is kv_cache.COPIES)
             handler = _handler(func)
@@ -194,6 +193,8 @@ class DryRunMode(TorchDispatchMode):
                 raise
             raise Unplannable(f"{op_name(func)} on the GPU is not known to a dry run") from None
         except (RuntimeError, IndexError, TypeError, ValueError) as problem:
+            operations.check_blame(func, args, kwargs, problem)
+            loose_sizes.check(self.memory, op_name(func), operands, problem)
             self.progress.failed_operation(op_name(func), operands, problem, argument_names(func, args, kwargs))
             raise
 

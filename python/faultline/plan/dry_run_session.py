@@ -231,9 +231,12 @@ class DryRunSession:
 
     def _other_threads(self) -> None:
         """Threads of the program see the same GPU: the dispatch mode belongs to a thread."""
+        from .legacy_tensor_types import moves_what_it_makes
+
         start, mode = threading.Thread._bootstrap_inner, self.mode
 
         def faultline(thread):
+            moves_what_it_makes()
             with mode:
                 start(thread)
 

@@ -6,13 +6,20 @@ import torch
 
 from . import chosen, ranges, shares, stand_ins
 from .memory import Memory
+from .older_torch import OutOfMemoryError
 from .operations import only_written, overloads
 from .outcome import replace_tensors
+from .unharmed import tell_left_out
+from .unplannable import Unplannable
 from .values import Values
 
 Tensor = torch.Tensor
 _MOST_STAND_INS = 64
 _EMPTY = set(overloads("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"))
+
+_ONLY_LOOKS = set(
+    overloads("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full")
+)  # at its operand's size and type
 
 
 class ValueFollower:
@@ -20,6 +27,15 @@ class ValueFollower:
         self.memory, self.values = memory, values
 
     def follow(self, func, args, kwargs, operands, outcome, fresh) -> None:
+        try:
+            self._all(func, args, kwargs, operands, outcome, fresh)
+        except (OutOfMemoryError, Unplannable):
+            raise
+        except Exception as problem:  # the operation itself is done: only its values are not known then
+            self._unknown(operands, outcome, fresh)
+            tell_left_out(f"the values of {outcome.op}", problem)
+
+    def _all(self, func, args, kwargs, operands, outcome, fresh) -> None:
         self._follow(func, args, kwargs, operands, outcome, fresh)
         if not self.values.everything and (fresh or outcome.mutated):
             ranges.follow(self.memory, self.values, func, args, operands, outcome, fresh)
@@ -77,6 +93,9 @@ class ValueFollower:
         for index, operand in enumerate(operands):
             if not operand.is_cuda:
                 hosts[index] = operand
+                continue
+            if func in _ONLY_LOOKS:
+                hosts[index] = torch.empty((), dtype=operand.dtype).expand(operand.size())
                 continue
             host = values.view(operand)
             if host is None:

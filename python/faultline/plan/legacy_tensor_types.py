@@ -42,8 +42,20 @@ def install() -> None:
         kinds[f"torch.cuda.{name}"] = kind
     _patch_type(kinds)
     _patch_default(kinds)
-    torch.Tensor.__getitem__ = _with_tensors(torch.Tensor.__getitem__)
-    torch.Tensor.__setitem__ = _with_tensors(torch.Tensor.__setitem__)
+    moves_what_it_makes()
+    if _moves is None:  # a release that cannot
+        torch.Tensor.__getitem__ = _with_tensors(torch.Tensor.__getitem__)
+        torch.Tensor.__setitem__ = _with_tensors(torch.Tensor.__setitem__)
+
+
+# Methods of Tensor in the place of PyTorch's would be no way to the same: with a `__getitem__` of Python's even a tensor without dimensions counts as a sequence, and torch.tensor([a, b]) fails.
+_moves = getattr(torch._C, "_set_only_lift_cpu_tensors", None)
+
+
+def moves_what_it_makes() -> None:
+    """Asks PyTorch, for this thread, to make tensors of Python's data on the host and to move them by an operation that can be seen."""
+    if _moves is not None:
+        _moves(True)
 
 
 def _patch_type(kinds) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 
 from .estimates import Estimated
+from .unplannable import Unplannable, first_sentence
 
 aten = torch.ops.aten
 WHAT = "results whose size depends on values"
@@ -60,6 +61,14 @@ def of(memory, func, args, operands) -> dict[int, float] | None:
             dim, firm = loose
             found[tensor.size(dim)] = min(firm, found.get(tensor.size(dim), 1.0))
     return found or None
+
+
+def check(memory, name: str, operands, problem: Exception) -> None:
+    """What refuses a size that was counted as large as it can be refuses nothing of the program's."""
+    if memory.any_loose and any(_loose_dim(memory, operand) is not None for operand in operands):
+        raise Unplannable(
+            f"{name} refuses a size that depends on values, which a dry run does not compute and counted as large as it can be; --real computes them ({type(problem).__name__}: {first_sentence(str(problem))})"
+        ) from problem
 
 
 def _joined(memory, args) -> dict[int, float] | None:

@@ -8,6 +8,7 @@ import torch
 
 from .naming import op_name
 from .outcome import flatten, replace_tensors
+from .unplannable import Unplannable, is_own_accident, own_failure
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -34,8 +35,26 @@ def overloads(*names):
     return found
 
 
+# These look at what an operand is like, and may make another on another device.
+LIKES = set(
+    overloads(
+        "empty_like",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "new_empty",
+        "new_empty_strided",
+        "new_zeros",
+        "new_ones",
+        "new_full",
+    )
+)
+
 # The host's tensors may stand beside the GPU's in these: copies, and indices and sizes that PyTorch moves by itself.
-MIXES_DEVICES = set(
+MIXES_DEVICES = LIKES | set(
     overloads(
         "_to_copy",
         "copy_",
@@ -112,19 +131,36 @@ def refusal(func, args, kwargs, problem: Exception) -> Exception:
     """An operation that a meta kernel refused, in the words of a real kernel: the host's is asked with operands of the same layout. It refuses before it computes; where the operands are large, in case it does not, it is not asked."""
     if sum(t.numel() for t in flatten(args, kwargs)) > 1 << 22:
         return problem
-    host_args, host_kwargs = replace_tensors(
-        args, kwargs, lambda t: torch.empty_strided(t.size(), t.stride(), dtype=t.dtype)
-    )
-    if "device" in host_kwargs:
-        host_kwargs["device"] = CPU
     try:
-        func(*host_args, **host_kwargs)
+        _on_host(func, args, kwargs)
     except (RuntimeError, IndexError, ValueError) as told:
         if not isinstance(told, NotImplementedError) and "single memory location" not in str(told):
             return type(told)(str(told))
     else:
         setattr(problem, _TAKEN_BY_HOST, op_name(func))
     return problem
+
+
+def _on_host(func, args, kwargs) -> None:
+    """The kernel of the host, on operands of the same look, whose numbers are zeros."""
+    args, kwargs = replace_tensors(args, kwargs, lambda t: torch.empty_strided(t.size(), t.stride(), dtype=t.dtype))
+    if "device" in kwargs:
+        kwargs["device"] = CPU
+    for operand in flatten(args, kwargs):
+        if not operand.dtype.is_floating_point and not operand.dtype.is_complex:
+            operand.zero_()  # indices
+    func(*args, **kwargs)
+
+
+def check_blame(func, args, kwargs, problem: Exception) -> None:
+    """An error that comes out of the dry run's own code, where no line of it raises one, is the dry run's if the host computes the same: told instead of an operation's that would be proved."""
+    if not is_own_accident(problem) or sum(t.numel() for t in flatten(args, kwargs)) > 1 << 22:
+        return
+    try:
+        _on_host(func, args, kwargs)
+    except Exception:
+        return
+    raise Unplannable(own_failure(f"{op_name(func)} could not be followed", problem)) from problem
 
 
 def taken_by_host(problem: BaseException) -> str:

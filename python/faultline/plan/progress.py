@@ -47,6 +47,7 @@ class Progress:
         self._models: dict[str, object] = {}  # by name
         self._forward: dict[int, tuple[int, str]] = {}
         self._backwards = self._failures = 0
+        self.read_sizes: set[int] = set()  # stand-ins that the program read and may make tensors by
         self._optimized: set[int] = set()  # allocations of which the trace knows that an optimizer has them
         self.saw_backward = False
         self.model_calls = 0  # by the program
@@ -254,6 +255,8 @@ class Progress:
         """arguments: what the operation calls each of its operands."""
         if hasattr(problem, _TOLD):
             return  # already told, further in
+        if any(not self.read_sizes.isdisjoint((size, size - 1)) for operand in operands for size in operand.size()):
+            return  # maybe for a size that was made of a stand-in (n, or a last place + 1): of that nothing is proved
         setattr(problem, _TOLD, True)  # to keep the error would keep its frames, and what they hold
         device, stacks = self._memory.device, self._memory.stacks
         here = stacks.here()

@@ -28,7 +28,7 @@ _CHOOSES = _set("min", "amin", "sort", "topk", "kthvalue", "median", "mode", "cu
 _CHOOSES |= _set("index_select", "gather", "flip", "roll", "repeat", "take", "masked_select", "constant_pad_nd")
 _JOINS = _set("cat", "stack", "where", "maximum", "minimum")
 _DRAWN = _set("multinomial")
-_TOPK, _WHERE = _set("topk"), _set("where")
+_TOPK, _WHERE = _set("topk", "kthvalue"), _set("where")  # those that say how many, or which, before the dimension
 _WHOLE_SUMS = _set("sum")
 _SAME_TENSORS = _set("eq") & {torch.ops.aten.eq.Tensor}
 
@@ -65,10 +65,22 @@ def bound(memory, tensor):
     if tensor.is_cuda:
         record = memory.find(tensor)
         known = record.most if record is not None else None
-        return known if known is not None or tensor.dtype is not torch.bool else (1, False)
+        if known is not None or tensor.dtype is torch.bool:
+            return known or (1, False)
+        return _of_known(record, tensor)
     if tensor.dim() == 0 and not tensor.dtype.is_floating_point and not tensor.dtype.is_complex:
         return int(tensor.item()), False
     return None
+
+
+def _of_known(record, tensor):
+    """Of numbers that are followed one by one: what is chosen among them by values that are not known is none of a larger one."""
+    if record is None or record.shadow is None or record.assumed or not tensor.numel() or not is_whole(tensor):
+        return None
+    host = torch.empty(0, dtype=tensor.dtype).set_(
+        record.shadow, tensor.storage_offset(), tensor.size(), tensor.stride()
+    )
+    return of_host(host)
 
 
 def _of_results(memory, func, args, operands, count: int, size: int):

@@ -30,6 +30,8 @@ def read_scalar(dry, func, args, kwargs):
         dry.notes.stand_in(
             f"a {kind} read from the GPU is a stand-in (first {value!r}): a dry run does not compute it", group=group
         )
+        if type(value) is int and value > 1:
+            dry.progress.read_sizes.add(value)
         is_most = ranges.is_most(dry.memory, args[0])
         dry.notes.may_decide(decisions.of_read(value), is_most, dry.looks())
         if not is_most:
@@ -188,3 +190,15 @@ def pack_padded_sequence_backward(dry, func, args, kwargs):
     stride = list(result.stride())
     stride[0], stride[1] = stride[1], stride[0]
     return tensors.alias(result, torch.Size(size), tuple(stride), 0)
+
+
+@handles(aten._embedding_bag_backward.default)
+def embedding_bag_backward(dry, func, args, kwargs):
+    """With sparse=True: PyTorch's own code, which makes indices and values one by one."""
+    grad, indices, offsets, bag_of_each, bag_sizes, _, rows, by_frequency, mode, sparse, weights, *padding = args
+    if not sparse:
+        return NotImplemented
+    with dry:
+        return aten._embedding_bag_sparse_backward(
+            grad, indices, offsets, bag_of_each, bag_sizes, rows, by_frequency, mode, weights, *padding
+        )

@@ -18,6 +18,7 @@ from . import (
     custom_operations,
     flexible_attention,
     legacy_tensor_types,
+    loose_sizes,
     libraries,
     nested_tensors,
     printing,
@@ -236,9 +237,9 @@ def _heard(function, name: str, session):
         except OutOfMemoryError:
             raise
         except (RuntimeError, ValueError, IndexError, TypeError) as problem:
-            session.progress.failed_operation(
-                name, flatten(args, kwargs), problem, argument_names(function, args, kwargs)
-            )
+            operands = flatten(args, kwargs)
+            loose_sizes.check(session.memory, name, operands, problem)
+            session.progress.failed_operation(name, operands, problem, argument_names(function, args, kwargs))
             raise
 
     return faultline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import decisions, nested_tensors, ranges, shares, sparse_tensors, tensors
+from . import chosen, decisions, nested_tensors, ranges, shares, sparse_tensors, tensors
 from .kernels.copies import transfer_blocks
 from .naming import dtype_name
 from .operations import handles
@@ -102,6 +102,7 @@ def copy_into(dry, func, args, kwargs):
         record = dry.memory.find(target)
         if record is not None:
             record.unset = False
+        chosen.copied(dry.memory, target, source)
         if (
             host is not None
             and record is not None

@@ -18,13 +18,13 @@ def unharmed(watches):
         except (OutOfMemoryError, Unplannable):
             raise
         except Exception as problem:
-            _tell(watches.__name__, problem)
+            tell_left_out(watches.__name__, problem)
             return None
 
     return faultline
 
 
-def _tell(name: str, problem: Exception) -> None:
+def tell_left_out(name: str, problem: Exception) -> None:
     from . import dry_run_session
 
     session = dry_run_session.current()

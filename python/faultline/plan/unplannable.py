@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import re
 import traceback
 
@@ -37,7 +38,7 @@ def first_sentence(text: str) -> str:
     return text if len(text) < 600 else (text[:600].rpartition(". ")[0] or text[:600].strip()) + "."
 
 
-def _own_failure(what: str, problem: BaseException) -> str:
+def own_failure(what: str, problem: BaseException) -> str:
     """For what the dry run broke: whoever reads it looks for a mistake of the program's otherwise."""
     return f"{what}: this is a failure of Faultline's dry run, not of the program, which may well run on a GPU ({type(problem).__name__}: {first_sentence(str(problem))})"
 
@@ -62,6 +63,19 @@ def is_meant(problem: BaseException) -> bool:
     return hasattr(problem, _MEANT)
 
 
+def is_own_accident(problem: BaseException) -> bool:
+    """Did it come out of the dry run's own code where that neither raises an error nor hands on a call as it was made (`f(*args)`)?"""
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or is_meant(problem) or not is_own(trace.tb_frame.f_code.co_filename):
+        return False
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] not in _RAISES_OR_HANDS_ON
+
+
+_RAISES_OR_HANDS_ON = ("RAISE_VARARGS", "RERAISE", "CALL_FUNCTION_EX")
+
+
 class Unplannable(RuntimeError):
     """An operation that the dry run cannot answer. The program may catch it like any other error; the plan knows of it all the same."""
 
@@ -83,10 +97,10 @@ def of_own_mistake(problem: BaseException, trace) -> str:
     if isinstance(problem, Unplannable) or is_meant(problem):
         return ""
     if operation := taken_by_host(problem):
-        return _own_failure(
+        return own_failure(
             f"{operation} is refused here, and PyTorch's kernel for the CPU takes the same operands", problem
         )
     frames = traceback.extract_tb(trace)
     if frames and is_own(frames[-1].filename) and isinstance(problem, _MISTAKES):
-        return _own_failure(f"{frames[-1].name}() failed", problem)
+        return own_failure(f"{frames[-1].name}() failed", problem)
     return ""
