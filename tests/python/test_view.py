@@ -431,6 +431,29 @@ def test_the_flame_graph_is_walked_by_keys(oom, opened):
     assert page.evaluate("document.activeElement.id") == "flame-search"
 
 
+def test_what_is_found_deep_in_the_flame_graph_is_brought_into_sight(pages, opened):
+    stack = " > ".join(f"deep.py:{at} f{at}" for at in range(1, 61))
+    trace = (
+        "faultline-trace-text 1\ncan addresses stacks events\ndevice 0\nheap driver\nheap torch below=driver\n"
+        f"stack s = {stack}\nalloc 64MiB torch @0x10000000 stack=s\nalloc 32MiB torch @0x20000000 at flat.py:1 g\n"
+    )
+    page = opened(made(write(pages / "deep.txt", trace), pages / "deep.html"))
+    assert len(flame(page)["cells"]) == 62
+    room = "document.getElementById('flame-room').scrollTop"
+    assert page.evaluate(room) == 0
+    page.fill("#flame-search", "f58")
+    top, row = page.evaluate(room), next(cell["row"] for cell in flame(page)["cells"] if "f58" in cell["name"])
+    assert row == 58 and top <= row * 20 and row * 20 + 20 <= top + page.evaluate(
+        "document.getElementById('flame-room').clientHeight"
+    )
+    page.focus("#flame")
+    for _ in range(61):  # to the end, which holds itself in sight
+        page.keyboard.press("ArrowDown")
+    assert page.inner_text("#said").startswith("deep.py:60 in f60, 64.00 MiB")
+    page.keyboard.press("Home")
+    assert page.evaluate(room) == 0
+
+
 def test_small_allocations_are_in_the_flame_graph_too(pages, opened):
     """More allocations than are kept one by one: what is not kept is there by its call stack."""
     small = "".join(
@@ -551,6 +574,7 @@ def test_names_from_the_input_run_no_code(pages, opened):
         page.keyboard.press("ArrowRight")
         assert "<img src=x" in page.inner_text("#said")
         page.keyboard.press("Enter")
+        settled(page)  # the moment that was chosen is told, too
     for button in page.locator(".copy:visible, .beside:visible, .entry").all():
         button.click()
     links = page.evaluate("[...document.querySelectorAll('a[href]')].map((one) => one.getAttribute('href'))")

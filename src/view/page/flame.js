@@ -117,7 +117,7 @@ class Flame {
     context.beginPath();
     context.rect(x, y, inner - 3, FLAME.row);
     context.clip();
-    context.fillStyle = !frame.up || (this.matches && !this.isMatch(frame)) ? this.ink : palette[main].ink;
+    context.fillStyle = !frame.up || isAbove || (this.matches && !this.isMatch(frame)) ? this.ink : palette[main].ink;
     const isMixed = frame.parts[main] < 0.995 * frame.bytes;
     context.fillText(width > 260 ? `${frame.name}  ${bytesText(frame.bytes)}, ${shareText(frame.bytes, this.root.bytes)}` : frame.name, x + 4, y + FLAME.row / 2 - (isMixed ? 2 : 0));
     context.restore();
@@ -185,6 +185,7 @@ class Flame {
     this.way = [];
     for (let at = frame; at.up; at = at.up) this.way.unshift(at.place);
     this.draw();
+    this.bringRow(frame.depth);
     this.say(frame);
   }
   say(frame) {
@@ -224,6 +225,8 @@ class Flame {
     find("flame-search").addEventListener("input", () => {
       this.findPlaces();
       this.draw();
+      const first = this.cells.filter((cell) => this.isMatch(cell.frame)).reduce((least, cell) => Math.min(least, cell.row), Infinity);
+      if (first < Infinity) this.bringRow(first);
     });
     find("flame-all").addEventListener("change", () => {
       this.root = null;
@@ -235,6 +238,11 @@ class Flame {
       if (this.isSeen && this.isStale && this.moment !== undefined) this.draw();
     }).observe(find("flame-room"));
     new ResizeObserver(() => canvas.clientWidth !== this.width && this.askFor(this.moment)).observe(canvas);
+  }
+
+  bringRow(row) {
+    const room = find("flame-room");
+    room.scrollTop = clamp(room.scrollTop, (row + 2) * FLAME.row - room.clientHeight, row * FLAME.row);
   }
 
   key(event) {
@@ -253,8 +261,7 @@ class Flame {
       if (!this.cells.some((cell) => cell.frame === next)) this.focus = next.up ?? next;
       this.draw();
       this.say(next);
-      const row = this.cells.find((cell) => cell.frame === next)?.row ?? 0, room = find("flame-room");
-      room.scrollTop = clamp(room.scrollTop, (row + 2) * FLAME.row - room.clientHeight, row * FLAME.row);
+      this.bringRow(this.cells.find((cell) => cell.frame === next)?.row ?? 0);
     } else if (event.key === "Enter") {
       event.preventDefault();
       this.zoom(cursor);
