@@ -90,7 +90,7 @@ TEST(ViewPage, HostileWordsStayWords) {
     scene.groupings.push_back({word, {word}, {0}});
     scene.columns.by_group = {{1}};
     scene.places = {{}, {word, word, 3}};
-    scene.stacks.resize(1);
+    scene.stacks.resize(2);
     scene.texts = {"", word};
     scene.largest = {{word, word, 1, 1}};
     scene.peak_bytes = 1;

@@ -290,7 +290,7 @@ std::string stacks_section(const Viewed& viewed) {
   std::string out;
   for (std::size_t number = 0; number < std::min(viewed.scenes.size(), kMostLists); ++number) {
     const Scene& scene = viewed.scenes[number];
-    if (scene.largest.empty() || scene.peak_bytes == 0) continue;
+    if (scene.largest.empty() || scene.peak_bytes == 0 || scene.stacks.size() < 2) continue;  // no stack is known
     std::string of = viewed.scenes.size() < 2 ? "" : fmt::format(", GPU {}", scene.device);
     if (!of.empty() && !scene.part.empty()) of += " of " + escaped(scene.part);
     out += fmt::format("<section><h2>What lived at the peak, by call stack{}</h2>\n<ol class=\"stacks\">\n", of);

@@ -431,6 +431,18 @@ def test_the_flame_graph_is_walked_by_keys(oom, opened):
     assert page.evaluate("document.activeElement.id") == "flame-search"
 
 
+def test_where_no_stack_is_known_there_is_no_flame_graph(pages, opened):
+    trace = (
+        "faultline-trace-text 1\ncan addresses events\ndevice 0\nheap driver\nheap torch below=driver\n"
+        "alloc 64MiB torch @0x10000000\n"
+    )
+    source = made(write(pages / "stackless.txt", trace), pages / "stackless.html")
+    page = opened(source)
+    assert page.is_visible("#chart") and not page.is_visible("#flame-part")
+    plain = opened(source, ready=None, java_script_enabled=False)
+    assert "Without JavaScript" in plain.inner_text("main") and plain.locator("ol.stacks li").count() == 0
+
+
 def test_what_is_found_deep_in_the_flame_graph_is_brought_into_sight(pages, opened):
     stack = " > ".join(f"deep.py:{at} f{at}" for at in range(1, 61))
     trace = (

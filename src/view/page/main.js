@@ -38,6 +38,7 @@ class Viewer {
     this.chart.setModel(this.model);
     this.lanes.setModel(this.model);
     this.flame.setModel(this.model);
+    find("flame-part").hidden = this.model.stacks < 2;
     find("segments-part").hidden = !this.model.hasSegments;
     find("replay").replaceChildren(new Option("nothing", -1), ...this.model.whatIfs.map((replay, at) => new Option(replay.name, at)));
     find("replay-label").hidden = this.model.whatIfs.length === 0;
