@@ -128,6 +128,12 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   read("alike_from", summary.alike_from);
   bool has_loop = false;
   read.group("loop", has_loop, [&](JsonReader& inside) { fields(inside, summary.loop); });
+  read.each("rising", summary.rising, [](JsonReader& inside, RisingLoop& loop) {
+    inside("where", loop.where);
+    inside("number", loop.number);
+    inside("begun", loop.begun);
+    inside("rounds", loop.rounds);
+  });
   read("ranks", summary.ranks);
   read("stopped", summary.stopped);
   read("unsupported", summary.unsupported);

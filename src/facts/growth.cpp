@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "facts/cut_loops.h"
 #include "facts/growth_finder.h"
 #include "facts/growth_in_place.h"
 #include "trace/look_mark.h"
@@ -301,11 +302,10 @@ std::vector<Growth> GrowthFinder::find(std::uint64_t peak_bytes) {
   return result;
 }
 
-std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks,
-                                const Steps& steps, const Categories& categories, std::uint16_t device,
-                                std::uint32_t end, std::uint64_t peak_bytes) {
-  const std::uint32_t stop = stop_of(trace);
-  end = std::min(end, stop);
+static std::vector<Growth> find_growth_of_program(const Trace& trace, const Lifetimes& lifetimes,
+                                                  const StackFacts& stacks, const Steps& steps,
+                                                  const Categories& categories, std::uint16_t device, std::uint32_t end,
+                                                  std::uint32_t stop, std::uint64_t peak_bytes) {
   std::vector<std::uint32_t> marks = steps.ends;
   RoundsBy by = RoundsBy::kSteps;
   std::string how = steps.how;
@@ -356,6 +356,30 @@ std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, 
           .find(peak_bytes);
   found.insert(found.end(), std::make_move_iterator(later.begin()), std::make_move_iterator(later.end()));
   found.insert(found.end(), std::make_move_iterator(in_place.begin()), std::make_move_iterator(in_place.end()));
+  return found;
+}
+
+std::vector<Growth> find_growth(const Trace& trace, const Lifetimes& lifetimes, const StackFacts& stacks,
+                                const Steps& steps, const Categories& categories, std::uint16_t device,
+                                std::uint32_t end, std::uint64_t peak_bytes) {
+  const std::uint32_t stop = stop_of(trace);
+  end = std::min(end, stop);
+  std::vector<Growth> found;
+  const auto add = [&](std::vector<Growth> more) {
+    std::erase_if(more, [&](const Growth& one) {
+      return std::any_of(found.begin(), found.end(), [&](const Growth& other) { return other.program == one.program; });
+    });
+    found.insert(found.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  };
+  // A loop that the dry run ended is no loop that is over: what it keeps is judged at the end of its last round.
+  for (CutLoop& loop : cut_loops_of(trace, kWarmUpSteps + kLeastSteps)) {
+    const std::uint32_t last = loop.marks.back();
+    if (last <= end)
+      add(GrowthFinder(trace, lifetimes, stacks, categories, device, last, stop, 0, std::move(loop.marks),
+                       RoundsBy::kBackward, std::string(kRoundsOfCutLoop))
+              .find(peak_bytes));
+  }
+  add(find_growth_of_program(trace, lifetimes, stacks, steps, categories, device, end, stop, peak_bytes));
   return found;
 }
 

@@ -29,6 +29,14 @@ struct ProgramNumber {
   std::vector<Edit> edits;  // with kValue in its place
 };
 
+// A loop over data that the dry run ended, or was in when it stopped the program, while memory rose in it.
+struct RisingLoop {
+  std::string where;         // "train.py:12"
+  std::uint64_t number = 0;  // of its marks in the trace
+  std::uint64_t begun = 0;   // rounds that were seen to their end
+  std::uint64_t rounds = 0;  // in all; 0: not known
+};
+
 // What one process of the program left.
 struct ProcessSummary {
   std::string trace;            // path
@@ -43,6 +51,7 @@ struct ProcessSummary {
   std::uint64_t most_turns = 0, least_turns = 0;  // of several: steps of the one that made most, and least
   std::uint64_t alike_from = 0;                   // the last step that was unlike the one before it
   PlanLoop loop;                                  // around its steps
+  std::vector<RisingLoop> rising;
   std::uint64_t ranks = 0;  // of the program that this process is one of; 0: it has no process group
   std::string stopped;
   std::string framework;  // "PyTorch 2.13.0"

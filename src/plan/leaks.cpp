@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "facts/cut_loops.h"
 #include "fmt/format.h"
+#include "plan/rounds.h"
 
 namespace faultline {
 namespace {
@@ -21,7 +23,7 @@ Pace pace_of(const Plan& plan, const std::vector<Finding>& findings) {
   Pace pace;
   pace.seen = static_cast<double>(plan.steps);
   for (const Finding& finding : findings) {
-    if (!is_leak_of(plan, finding) || finding.number("limit_bytes")) continue;
+    if (!is_leak_of(plan, finding) || finding.number("limit_bytes") || finding.number(kCutLoopRounds)) continue;
     const auto rounds = static_cast<double>(finding.number("steps").value_or(0));
     const auto each = static_cast<double>(finding.number("bytes_per_step").value_or(0));
     if (plan.steps == 0) pace.seen = std::max(pace.seen, rounds);
@@ -73,6 +75,12 @@ std::string own_loop_ends(const Plan& plan) {
       format_bytes(plan.needed_at_end_bytes), format_bytes(plan.gpu->capacity_bytes));
 }
 
+std::string cut_short(const Plan& plan) {
+  return fmt::format(
+      " The dry run cut the loop short ({}{}); the rounds that it left out are told by the model of the allocator.",
+      plan.loop.where, plan.loop.rounds == 0 ? "" : ", " + format_count(plan.loop.rounds) + " rounds");
+}
+
 }  // namespace
 
 void weigh_leaks(const Plan& plan, std::vector<Finding>& findings) {
@@ -90,7 +98,11 @@ void weigh_leaks(const Plan& plan, std::vector<Finding>& findings) {
           one.value = static_cast<std::int64_t>(plan.until_step - std::min(plan.until_step, plan.steps));
       }
     }
-    if (loop_ends) {
+    const bool in_cut_loop = finding.number(kCutLoopRounds) && is_leak_of(plan, finding);
+    if (in_cut_loop && is_full_in_cut_loop(plan)) {
+      finding.severity = Severity::kError;
+      finding.message += cut_short(plan);
+    } else if (loop_ends) {
       finding.severity = proved ? Severity::kWarning : Severity::kNote;
       finding.message += own_loop_ends(plan);
     } else if (ended && plan.gpu && finding.severity != Severity::kNote &&

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "facts/cut_loops.h"
 #include "fmt/format.h"
 #include "plan/changes.h"
 #include "plan/filling.h"
@@ -9,6 +10,7 @@
 #include "plan/leaks.h"
 #include "plan/ranks.h"
 #include "plan/remedies.h"
+#include "plan/rounds.h"
 #include "plan/vary.h"
 #include "plan/verdict.h"
 #include "sources/input.h"
@@ -45,7 +47,7 @@ void learn_growth(PlannedRun& run) {
   double bytes = 0, rounds_seen = 0;
   for (const Finding& finding : run.judgement.findings) {
     if (plan.stopped.empty() || finding.rule != "memory/leak" || finding.number("limit_bytes") ||
-        finding.device != run.judgement.facts->usage[run.needs.slot].device)
+        finding.number(kCutLoopRounds) || finding.device != run.judgement.facts->usage[run.needs.slot].device)
       continue;
     const auto rounds = static_cast<double>(finding.number("steps").value_or(0));
     const auto each = static_cast<double>(finding.number("bytes_per_step").value_or(0));
@@ -59,7 +61,8 @@ void learn_growth(PlannedRun& run) {
 void try_what_helps(const PlanQuestion& question, const DryRunResult& first, const ProcessSummary& told,
                     const Reruns& reruns, PlannedRun& run) {
   Plan& plan = run.plan;
-  const bool fails = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided();
+  const bool in_cut_loop = is_full_in_cut_loop(plan);
+  const bool fails = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided() || in_cut_loop;
   // it did not come to its end: nothing can be said of changes to it
   if (!fails && plan.verdict > Verdict::kFitsUntil) {
     if (!question.vary.empty())
@@ -77,7 +80,7 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   const bool wants_changes = fails || question.try_changes;
   const bool wants_search = fails || !question.vary.empty();
   learn_growth(run);
-  if (wants_changes) add_settings(run.trace, run.needs, plan);
+  if (wants_changes && !in_cut_loop) add_settings(run.trace, run.needs, plan);  // no setting ends the growth
   limit_settings_by_growth(plan);
   if (!wants_changes && !wants_search) return;
   const bool takes_long = first.seconds > kLongestToRepeat && !question.try_changes;
@@ -88,13 +91,15 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
     PlanVary& vary = plan.vary.emplace();
     vary.name = "batch size";
     vary.why_not = why_not;
-  } else if (wants_search && (!takes_long || !question.vary.empty()))
-    add_search(reruns, question.vary, told, plan);
+  }
+  const bool searches = wants_search && !plan.vary && (!takes_long || !question.vary.empty());
+  const auto search = [&] { add_search(reruns, question.vary, told, plan); };
+  if (searches && (!wants_changes || takes_long || !question.vary.empty())) search();
   if (wants_changes && !takes_long) {
-    add_remedies(reruns, told, plan);
+    add_remedies(reruns, told, plan, searches && !plan.vary ? search : std::function<void()>());
     if (fails && plan.vary && plan.vary->why_not.empty()) add_jointly(reruns, told, plan);
   }
-  if (fails) add_where(plan);
+  if (fails && !(in_cut_loop && plan.needed_at_end_bytes == 0)) add_where(plan);
 }
 
 }  // namespace

@@ -5,12 +5,14 @@
 #include <filesystem>
 
 #include "base/units.h"
+#include "facts/cut_loops.h"
 #include "facts/facts.h"
 #include "facts/growth.h"
 #include "facts/usage.h"
 #include "fmt/format.h"
 #include "models/torch/driver.h"
 #include "models/torch/segment_sizes.h"
+#include "plan/rounds.h"
 #include "sources/input.h"
 #include "sources/statements.h"
 
@@ -18,17 +20,6 @@ namespace faultline {
 namespace {
 
 constexpr std::uint64_t kResolution = kTorchSmallSegment;  // all segments are multiples of it
-
-bool is_served(const Trace& trace, std::size_t slot, const SettingChanges& changes, std::uint64_t segment_bytes,
-               EstimateEnd end) {
-  ReplayOptions options;
-  options.estimates = end;
-  options.device = trace.devices[slot].index;
-  options.changes = changes;
-  options.segment_budget_bytes = segment_bytes;
-  const Result<ReplayResult> result = replay(trace, options);
-  return result && result->failure_count == 0;
-}
 
 // Of libraries that take memory from the driver (NCCL), by figures of a catalogue.
 std::uint64_t outside_of(const Trace& trace, std::size_t slot) {
@@ -42,22 +33,6 @@ std::uint64_t outside_of(const Trace& trace, std::size_t slot) {
 
 std::uint64_t context_of(const Trace& trace, std::size_t slot) {
   return read_statements(trace).planned_context_of(trace.devices[slot].index).value_or(0);
-}
-
-// reserved_bytes is where to begin to look.
-std::optional<std::uint64_t> least_segment_bytes(const Trace& trace, std::size_t slot, const SettingChanges& changes,
-                                                 std::uint64_t reserved_bytes, EstimateEnd end = EstimateEnd::kLikely) {
-  std::uint64_t enough = (reserved_bytes + kResolution - 1) / kResolution * kResolution, too_little = 0;
-  if (!is_served(trace, slot, changes, enough, end)) {
-    too_little = enough;
-    enough += enough / 4 + 64 * kMiB;
-    if (!is_served(trace, slot, changes, enough, end)) return std::nullopt;
-  }
-  while (enough - too_little > kResolution) {
-    const std::uint64_t middle = too_little + (enough - too_little) / 2 / kResolution * kResolution;
-    (is_served(trace, slot, changes, middle, end) ? enough : too_little) = middle;
-  }
-  return enough;
 }
 
 // The pool of TensorFlow or JAX, where the device has one.
@@ -139,11 +114,28 @@ void add_growth(const Trace& trace, Needs& needs) {
   for (const Growth& growth :
        find_growth(trace, facts.lifetimes, facts.stacks, facts.steps, facts.categories[needs.slot], usage.device, last,
                    usage.peak_allocated.allocated)) {
-    if (growth.rounds_by == RoundsBy::kUnknown || growth.let_go_later || growth.rounds == 0) continue;
+    if (growth.round_kind == kRoundsOfCutLoop || growth.rounds_by == RoundsBy::kUnknown || growth.let_go_later ||
+        growth.rounds == 0)
+      continue;
     needs.grows_bytes += growth.bytes_per_round;
     needs.rounds = std::max(needs.rounds, growth.rounds);
     needs.grows_by_steps = growth.rounds_by == RoundsBy::kSteps;
   }
+}
+
+// What a loop that was cut short takes to its end; where that is too much, or not known, memory grows.
+void add_cut_loops(const Trace& trace, const ProcessSummary& run, std::uint64_t capacity_bytes, Needs& needs) {
+  const std::optional<LoopGrowth> growth =
+      growth_of_cut_loops(trace, run.rising, needs.slot, needs.room_on(capacity_bytes));
+  if (!growth || !growth->matters(needs)) return;
+  if (growth->loop.rounds == 0 || !growth->is_served()) {
+    needs.grows_bytes = std::max<std::uint64_t>(1, growth->bytes_each);
+    needs.grows_by_steps = false;
+    needs.last_round = growth->last_served;
+    return;
+  }
+  needs.segment_bytes = std::max(needs.segment_bytes, growth->segment_bytes_at_end);
+  needs.most.segment_bytes = std::max(needs.most.segment_bytes, growth->segment_bytes_at_end);
 }
 
 std::size_t slot_of(const Trace& trace, std::uint16_t index) {
@@ -217,6 +209,32 @@ NeedsEnd end_of(EstimateEnd end, const SettingChanges& changes, const Trace& tra
 }
 
 }  // namespace
+
+bool is_served(const Trace& trace, std::size_t slot, const SettingChanges& changes, std::uint64_t segment_bytes,
+               EstimateEnd end) {
+  ReplayOptions options;
+  options.estimates = end;
+  options.device = trace.devices[slot].index;
+  options.changes = changes;
+  options.segment_budget_bytes = segment_bytes;
+  const Result<ReplayResult> result = replay(trace, options);
+  return result && result->failure_count == 0;
+}
+
+std::optional<std::uint64_t> least_segment_bytes(const Trace& trace, std::size_t slot, const SettingChanges& changes,
+                                                 std::uint64_t reserved_bytes, EstimateEnd end) {
+  std::uint64_t enough = (reserved_bytes + kResolution - 1) / kResolution * kResolution, too_little = 0;
+  if (!is_served(trace, slot, changes, enough, end)) {
+    too_little = enough;
+    enough += enough / 4 + 64 * kMiB;
+    if (!is_served(trace, slot, changes, enough, end)) return std::nullopt;
+  }
+  while (enough - too_little > kResolution) {
+    const std::uint64_t middle = too_little + (enough - too_little) / 2 / kResolution * kResolution;
+    (is_served(trace, slot, changes, middle, end) ? enough : too_little) = middle;
+  }
+  return enough;
+}
 
 void add_ends(const SettingChanges& changes, const Trace& trace, Needs& needs) {
   if (!has_estimates(trace, trace.devices[needs.slot].index)) return;
@@ -323,6 +341,7 @@ Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
   if (!trace || trace->devices.empty()) return Error{"what the program left could not be read", {}, {}};
   Needs needs = needs_of(*trace, main->failures == 0);
   if (as_is.grows) add_growth(*trace, needs);
+  if (!main->stopped.empty() && as_is.gpu) add_cut_loops(*trace, *main, as_is.gpu->capacity_bytes, needs);
   return needs;
 }
 

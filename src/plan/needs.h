@@ -34,6 +34,7 @@ struct Needs {
   std::uint64_t grows_bytes = 0;  // each round, where that was asked for
   std::uint64_t rounds = 0;       // that were seen
   bool grows_by_steps = false;
+  std::uint64_t last_round = 0;  // of a loop that was cut short: about the last that is served
   bool fits =
       false;  // on the device as it is, and within a limit of the program's own; where something is estimated, also at its most
   bool is_estimated = false;
@@ -54,11 +55,20 @@ struct Needs {
   std::uint64_t taken_bytes() const { return beside_bytes() + reserved_bytes; }
   // About the round in which a device of that size is full; 0: nothing grows.
   std::uint64_t full_at(std::uint64_t capacity_bytes) const {
+    if (last_round != 0) return last_round;
     const std::uint64_t room_bytes = room_on(capacity_bytes);
     const std::uint64_t taken = is_estimated ? most.segment_bytes : segment_bytes;
     return grows_bytes == 0 ? 0 : rounds + (room_bytes > taken ? (room_bytes - taken) / grows_bytes : 0);
   }
 };
+
+// Is every request served with so many bytes in segments? Of PyTorch's allocator, under changed settings.
+bool is_served(const Trace& trace, std::size_t slot, const SettingChanges& changes, std::uint64_t segment_bytes,
+               EstimateEnd end);
+
+// The fewest bytes in segments with which it is. reserved_bytes is where to begin to look.
+std::optional<std::uint64_t> least_segment_bytes(const Trace& trace, std::size_t slot, const SettingChanges& changes,
+                                                 std::uint64_t reserved_bytes, EstimateEnd end = EstimateEnd::kLikely);
 
 // As it was run, to 2 MiB and never below the truth. Where the model cannot tell, what was reserved was enough. fits: the program got through on its
 // device, which is then enough, whatever a replay takes for it.

@@ -44,10 +44,13 @@ class RemedySearch {
       const auto running = offer.keeps.find("running");
       running_.try_emplace(offer.name, running == offer.keeps.end() ? 1.0 : running->second);
     }
-    outcomes_.push_back({{}, true, false, plan.needed_bytes});
+    outcomes_.push_back({{}, true, false, needed_as_is()});
   }
 
-  void run() {
+  void run(const std::function<void()>& search) {
+    answered_ = try_without_graphs() && reruns_.seconds_left;
+    if (answered_) return tell_what_was_left();
+    if (search) search();
     try_singles(false);
     if (!plan_.fits_with_something()) try_combinations();
     try_singles(true);
@@ -56,6 +59,8 @@ class RemedySearch {
 
  private:
   const Offer& offer(std::size_t number) const { return offers_[number]; }
+  // With the rounds of a loop that were not run.
+  std::uint64_t needed_as_is() const { return std::max(plan_.needed_bytes, plan_.needed_at_end_bytes); }
 
   // --- sums
 
@@ -104,7 +109,7 @@ class RemedySearch {
   void learn(const Outcome& outcome) {
     if (!outcome.known || outcome.chosen.size() != 1) return;
     const Offer& one = offer(outcome.chosen.front());
-    const double before = static_cast<double>(plan_.needed_bytes) - least_bytes({});
+    const double before = static_cast<double>(needed_as_is()) - least_bytes({});
     const double after = static_cast<double>(outcome.needed_bytes) - least_bytes(outcome.chosen);
     if (before <= 0 || one.dose <= 0) return;
     running_[one.name] = std::clamp(1 - (1 - after / before) / one.dose, 0.0, 1.5);
@@ -247,6 +252,14 @@ class RemedySearch {
     return next;
   }
 
+  // A graph that no backward pass comes to is of use to nobody.
+  bool try_without_graphs() {
+    for (std::size_t number = 0; number < offers_.size(); ++number) {
+      if (offer(number).name == "no_grad" && has_time()) try_all({{number}});
+    }
+    return fitting_count() != 0;
+  }
+
   // First those that should fit or come near; what should not only with the time that is left.
   void try_singles(bool unlikely) {
     std::map<std::string, std::vector<std::size_t>> by_name;
@@ -297,7 +310,7 @@ class RemedySearch {
   // A remedy of which a run has shown that it does nothing, or breaks the program, is in no combination.
   bool is_useless(std::size_t number) const {
     const Outcome* outcome = outcome_of({number});
-    return outcome != nullptr && (!outcome->known || outcome->needed_bytes >= plan_.needed_bytes);
+    return outcome != nullptr && (!outcome->known || outcome->needed_bytes >= needed_as_is());
   }
 
   std::vector<Chosen> all_sets() const {
@@ -383,6 +396,7 @@ class RemedySearch {
                     "it cannot be enough alone: parameters, gradients, optimizer state and the context still take {}",
                     format_bytes(static_cast<std::uint64_t>(least_bytes({number}))))
           : reruns_.interrupted() ? std::string("the search was interrupted")
+          : answered_             ? std::string("without graphs that nobody needs it fits")
           : !has_time()           ? std::string("the time for trying was over (--try takes as long as it takes)")
                                   : fmt::format("by a guess it would still need about {}",
                                                 format_bytes(static_cast<std::uint64_t>(expected_bytes({number}))));
@@ -404,12 +418,13 @@ class RemedySearch {
   std::vector<Outcome> outcomes_;          // the first: the program as it is
   std::vector<Chosen> left_;
   bool out_of_time_ = false;
+  bool answered_ = false;  // by what nobody has anything against
 };
 
 }  // namespace
 
-void add_remedies(const Reruns& reruns, const ProcessSummary& as_run, Plan& plan) {
-  RemedySearch(reruns, as_run, plan).run();
+void add_remedies(const Reruns& reruns, const ProcessSummary& as_run, Plan& plan, const std::function<void()>& search) {
+  RemedySearch(reruns, as_run, plan).run(search);
 }
 
 void limit_settings_by_growth(Plan& plan) {
@@ -436,8 +451,9 @@ void add_where(Plan& plan) {
   std::vector<PlanWhere> with;
   for (const Gpu& gpu : gpus) {
     if (plan.where.size() == kEach) break;
-    if (fits_on(gpu, plan.most_needed())) {
-      const std::uint64_t needed = plan.most_needed() - std::min(plan.most_needed(), plan.context_bytes);
+    const std::uint64_t in_all = std::max(plan.most_needed(), plan.needed_at_end_bytes);
+    if (fits_on(gpu, in_all)) {
+      const std::uint64_t needed = in_all - std::min(in_all, plan.context_bytes);
       const std::uint64_t full_at = plan.full_at(gpu.capacity_bytes, needed + gpu.context_bytes, plan.pool_share);
       if (full_at != 0 && plan.loop.steps > full_at) continue;  // its loop goes on
       plan.where.push_back({plan_gpu(gpu), {}, plan.loop.steps == 0 ? full_at : 0});

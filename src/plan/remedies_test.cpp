@@ -71,7 +71,7 @@ TEST(Remedies, WhereNothingAloneIsEnoughTheyAreCombinedTheLeastIntrusiveFirst) {
   add_remedies(program.reruns(),
                offering({offer("autocast", "bfloat16", 40, 0.7), offer("checkpoint", "1/1", 52, 0.7),
                          offer("lora", "16", 140, 0.7)}),
-               plan);
+               plan, {});
   const PlanChange* first = fitting(plan);
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(first->remedies, (std::vector<std::string>{"autocast", "checkpoint"}));
@@ -90,7 +90,7 @@ TEST(Remedies, WhereOneIsEnoughNothingIsCombined) {
   program.takes = saving({{"autocast", 5}, {"checkpoint", 2}});
   Plan plan = too_large();
   add_remedies(program.reruns(),
-               offering({offer("autocast", "bfloat16", 40, 0.6), offer("checkpoint", "1/1", 52, 0.6)}), plan);
+               offering({offer("autocast", "bfloat16", 40, 0.6), offer("checkpoint", "1/1", 52, 0.6)}), plan, {});
   EXPECT_EQ(folders(program), (std::vector<std::string>{"autocast-bfloat16", "checkpoint-1-1"}));
   EXPECT_EQ(fitting(plan)->remedies, (std::vector<std::string>{"autocast"}));
 }
@@ -101,7 +101,7 @@ TEST(Remedies, WhatLastsAndDoesNotFitIsNotRun) {
   Plan plan = too_large();
   Offer half = offer("half", "bfloat16", 80, 0.5);
   half.keeps = {{"parameters", 0.5}, {"gradients", 0.5}, {"optimizer", 0.5}, {"running", 0.5}};
-  add_remedies(program.reruns(), offering({offer("autocast", "bfloat16", 40, 0.6), half}, 9 * kGiB), plan);
+  add_remedies(program.reruns(), offering({offer("autocast", "bfloat16", 40, 0.6), half}, 9 * kGiB), plan, {});
   EXPECT_EQ(folders(program), (std::vector<std::string>{"half-bfloat16"}));
   ASSERT_EQ(plan.changes.size(), 2u);
   EXPECT_TRUE(plan.changes[0].fits);
@@ -119,7 +119,7 @@ TEST(Remedies, OfOneRemedyTheLeastThatFitsIsFound) {
   add_remedies(program.reruns(),
                offering({offer("checkpoint", "1/4", 50, 0.6, 0.25), offer("checkpoint", "1/2", 51, 0.6, 0.5),
                          offer("checkpoint", "1/1", 52, 0.6)}),
-               plan);
+               plan, {});
   ASSERT_NE(fitting(plan), nullptr);
   EXPECT_EQ(fitting(plan)->label, "checkpoint 1/2");
   EXPECT_EQ(program.attempts.size(), 2u);  // all of them, then what that makes likely
@@ -133,7 +133,7 @@ TEST(Remedies, WhatDoesNotGoTogetherIsNotCombinedAndWhatWantsAnotherIsNotAlone) 
   half.excludes = {"autocast"};
   half.wants = "lora";
   add_remedies(program.reruns(), offering({offer("autocast", "float16", 40, 0.7), half, offer("lora", "16", 140, 0.8)}),
-               plan);
+               plan, {});
   for (const Attempt& attempt : program.attempts) {
     EXPECT_FALSE(attempt.changes.contains("half") && attempt.changes.contains("autocast")) << attempt.folder;
     EXPECT_TRUE(!attempt.changes.contains("half") || attempt.changes.contains("lora")) << attempt.folder;
@@ -153,7 +153,8 @@ TEST(Remedies, ARunThatBreaksOrHadNothingToChangeConfirmsNothing) {
     return results;
   };
   Plan plan = too_large();
-  add_remedies(breaks, offering({offer("autocast", "bfloat16", 40, 0.5), offer("checkpoint", "1/1", 52, 0.5)}), plan);
+  add_remedies(breaks, offering({offer("autocast", "bfloat16", 40, 0.5), offer("checkpoint", "1/1", 52, 0.5)}), plan,
+               {});
   ASSERT_EQ(plan.changes.size(), 2u);
   EXPECT_EQ(plan.changes[0].why_not, "the program then fails with RuntimeError: no");
   EXPECT_EQ(plan.changes[1].why_not, "there was nothing to change");
@@ -167,7 +168,8 @@ TEST(Remedies, WhatTimeDidNotAllowIsSaid) {
   Reruns reruns = program.reruns();
   reruns.seconds_left = [&] { return program.attempts.empty() ? 1.0 : -1.0; };
   Plan plan = too_large();
-  add_remedies(reruns, offering({offer("a", "1", 10, 0.5), offer("b", "1", 20, 0.5), offer("c", "1", 30, 0.5)}), plan);
+  add_remedies(reruns, offering({offer("a", "1", 10, 0.5), offer("b", "1", 20, 0.5), offer("c", "1", 30, 0.5)}), plan,
+               {});
   EXPECT_EQ(program.attempts.size(), 2u);
   EXPECT_NE(plan.changes_skipped.find("--try"), std::string::npos);
   EXPECT_NE(plan.changes.back().why_not.find("time"), std::string::npos);
@@ -182,7 +184,7 @@ TEST(Remedies, ABatchInTheCommandIsCombinedThere) {
   Plan plan = too_large();
   plan.command = {"python", "train.py", "--batch-size", "14"};
   plan.needed_bytes = 8 * kGiB + 14 * 256 * kMiB + kContextBytes;
-  add_remedies(program.reruns(), offering({offer("autocast", "bfloat16", 40, 0.8)}), plan);
+  add_remedies(program.reruns(), offering({offer("autocast", "bfloat16", 40, 0.8)}), plan, {});
   const PlanChange* first = fitting(plan);
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(first->remedies, (std::vector<std::string>{"autocast", "batch"}));
@@ -243,7 +245,7 @@ TEST(Remedies, WhatStillGrowsFitsOnlyWhereTheLoopEndsBefore) {
     Plan plan = too_large();
     plan.grows = true;
     plan.stopped = kStopped;
-    add_remedies(reruns, offering({offer("autocast", "bfloat16", 40, 0.6)}), plan);
+    add_remedies(reruns, offering({offer("autocast", "bfloat16", 40, 0.6)}), plan, {});
     ASSERT_EQ(plan.changes.size(), 1u);
     const PlanChange& change = plan.changes.front();
     EXPECT_TRUE(change.tried) << change.why_not;
@@ -306,7 +308,7 @@ TEST(Remedies, OneThatWasBegunAndNotFinishedHasARow) {
   plan.gpu = plan_gpu(gpu_of_8_gib());
   plan.context_bytes = kContextBytes;
   plan.needed_bytes = 9 * kGiB;
-  add_remedies(reruns, summary, plan);
+  add_remedies(reruns, summary, plan, {});
   ASSERT_EQ(plan.changes.size(), 1u);
   EXPECT_TRUE(plan.changes[0].begun);
   EXPECT_FALSE(plan.changes[0].tried);

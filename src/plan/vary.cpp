@@ -9,6 +9,7 @@
 
 #include "fmt/format.h"
 #include "plan/needs.h"
+#include "plan/rounds.h"
 
 namespace faultline {
 namespace {
@@ -87,7 +88,12 @@ class Search {
         as_run_(as_run),
         accumulates_(as_run.does("backward") && !as_run.does("accumulates") && plan.steps > 1),
         in_command_(find_in_command(plan.command, name)),
-        current_{0, plan.needed_bytes, plan.verdict != Verdict::kDoesNotFit && !plan.is_undecided(), {}, {}, 0} {}
+        current_{0,
+                 std::max(plan.needed_bytes, plan.needed_at_end_bytes),
+                 plan.verdict != Verdict::kDoesNotFit && !plan.is_undecided() && !is_full_in_cut_loop(plan),
+                 {},
+                 {},
+                 0} {}
 
   // Nothing where no number of that name, or of a usual one, was found.
   std::optional<PlanVary> run(const std::string& name) {

@@ -9,6 +9,7 @@
 #include "base/json_input.h"
 #include "base/units.h"
 #include "fmt/format.h"
+#include "plan/growing.h"
 #include "plan/modules.h"
 #include "plan/phases.h"
 #include "plan/plan_fields.h"
@@ -126,115 +127,6 @@ void describe_failure(const Facts& facts, std::size_t slot, Plan& plan) {
   }
 }
 
-// What is held at the end of each step.
-std::vector<double> live_at_steps(const Facts& facts, std::size_t slot) {
-  const std::vector<std::uint32_t>& ends = facts.steps.ends;
-  std::vector<double> live(ends.size() + 1, 0.0);
-  const auto step_of = [&](std::uint32_t event) {
-    return static_cast<std::size_t>(std::lower_bound(ends.begin(), ends.end(), event) - ends.begin());
-  };
-  facts.lifetimes.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
-    if (birth.device != facts.usage[slot].device || !facts.uses.is_program(birth.heap)) return;
-    const auto bytes = static_cast<double>(facts.lifetimes.held_bytes(id));
-    live[step_of(life.born)] += bytes;
-    if (life.released != kNever) live[step_of(life.released)] -= bytes;
-  });
-  for (std::size_t at = 1; at < live.size(); ++at) live[at] += live[at - 1];
-  live.pop_back();
-  return live;
-}
-
-// Over the later half of the steps, what is made once being in the earlier one, and over the middle of them. Steps need not be alike (two optimizers take turns, every tenth is
-// followed by an evaluation), so the lowest of a quarter is compared with the lowest of the next.
-struct GrowthPerStep {
-  double late = 0, middle = 0;
-};
-
-GrowthPerStep growth_per_step(const Facts& facts, std::size_t slot) {
-  const std::vector<double> live = live_at_steps(facts, slot);
-  const std::size_t steps = live.size();
-  if (steps < 4) return {};
-  std::array<std::size_t, 3> lowest{};  // of the second, third and fourth quarter
-  for (std::size_t quarter = 1; quarter < 4; ++quarter) {
-    const auto begin = live.begin() + static_cast<std::ptrdiff_t>(quarter * steps / 4),
-               end = live.begin() + static_cast<std::ptrdiff_t>((quarter + 1) * steps / 4);
-    lowest[quarter - 1] = static_cast<std::size_t>(std::min_element(begin, end) - live.begin());
-  }
-  const auto between = [&](std::size_t from, std::size_t to) {
-    return (live[to] - live[from]) / static_cast<double>(to - from);
-  };
-  return {between(lowest[1], lowest[2]), between(lowest[0], lowest[1])};
-}
-
-// With so much more allocated.
-std::uint64_t need_with(const Plan& plan, double more_bytes) {
-  const auto whole = static_cast<std::uint64_t>(static_cast<double>(plan.whole_need()) + more_bytes);
-  if (plan.framework.empty()) return whole;
-  const double pool = static_cast<double>(plan.pool_bytes) + more_bytes;
-  return std::max(whole, static_cast<std::uint64_t>(pool / plan.pool_share));
-}
-
-// A program that was stopped while memory grew with every step: about the last step for which there is room, the context counted.
-void describe_growth(const std::vector<Finding>& findings, const Facts& facts, std::size_t slot, Plan& plan) {
-  if (!plan.gpu || plan.stopped.empty()) return;
-  double bytes_each = 0, rounds_seen = 0, filling_bytes = 0;
-  for (const Finding& finding : findings) {
-    if (finding.rule != "memory/leak" || finding.device != facts.usage[slot].device) continue;
-    // what has a limit, and room up to it, grows no further
-    if (finding.severity == Severity::kNote && finding.number("limit_bytes")) {
-      const std::int64_t limit = *finding.number("limit_bytes"), kept = finding.number("kept_bytes").value_or(0);
-      filling_bytes += static_cast<double>(limit > kept ? limit - kept : 0);
-      continue;
-    }
-    // what is made anew, larger each time, is there twice while it is
-    const std::int64_t kept_each = finding.number("bytes_per_step").value_or(0);
-    const auto rounds = static_cast<double>(finding.number("steps").value_or(0)),
-               each = static_cast<double>(finding.number("needed_more_per_step_bytes").value_or(kept_each));
-    rounds_seen = std::max(rounds_seen, rounds);
-    // a line may be reached several times in a step
-    bytes_each += plan.steps != 0 ? each * std::max(1.0, rounds / static_cast<double>(plan.steps)) : each;
-  }
-  if (bytes_each <= 0) return;
-  constexpr double kEven = 1.25;  // growth that differs by less is the same
-  const GrowthPerStep measured = growth_per_step(facts, slot);
-  double slowest = 0;
-  if (plan.steps != 0 && measured.late > 0) {
-    bytes_each = measured.late;
-    const auto [less, more] = std::minmax(measured.late, measured.middle);
-    if (less > 0 && plan.steps >= 16 && more > kEven * less) slowest = less, bytes_each = more;
-  }
-  const double seen = plan.steps != 0 ? static_cast<double>(plan.steps) : rounds_seen;
-  plan.until_unit = plan.steps != 0 ? "step" : "round";
-  const std::uint64_t room_bytes = plan.room_to_grow(plan.gpu->capacity_bytes, plan.whole_need(), plan.pool_share);
-  const double spare = std::max(0.0, static_cast<double>(room_bytes) - filling_bytes);
-  plan.until_step = static_cast<std::uint64_t>(seen + spare / bytes_each);
-  if (slowest > 0) plan.until_latest = static_cast<std::uint64_t>(seen + spare / slowest);
-  if (plan.steps == 0 && plan.loop.begun != 0) {  // as much in each of the rounds that are to come as in those before
-    const auto begun = static_cast<double>(plan.loop.begun), all = static_cast<double>(plan.loop.rounds);
-    const double to_come = std::max(0.0, all - begun) / begun * seen * bytes_each;
-    if (to_come < spare) plan.needed_at_end_bytes = need_with(plan, to_come + filling_bytes);
-    return;
-  }
-  if (plan.steps == 0 || plan.loop.steps == 0 || plan.loop.steps > plan.until_step) return;
-  const double to_come = std::max(0.0, static_cast<double>(plan.loop.steps) - seen) * bytes_each;
-  plan.needed_at_end_bytes = need_with(plan, to_come + filling_bytes);
-}
-
-// What is still to come of what has a limit.
-void describe_limits(const std::vector<Finding>& findings, const Facts& facts, std::size_t slot, Plan& plan) {
-  for (const Finding& finding : findings) {
-    if (finding.rule != "memory/leak" || finding.device != facts.usage[slot].device || plan.stopped.empty()) continue;
-    const std::int64_t limit = finding.number("limit_bytes").value_or(0),
-                       kept = finding.number("kept_bytes").value_or(0);
-    if (limit <= kept || finding.severity != Severity::kNote) continue;
-    plan.notes.push_back({"mode",
-                          fmt::format("what is kept here has a limit and was not full: full it takes about {} more, "
-                                      "which fit beside what is needed",
-                                      format_bytes(static_cast<std::uint64_t>(limit - kept))),
-                          fmt::format("{}:{}", finding.location.file, finding.location.line), 1});
-  }
-}
-
 // What could not be planned, in whichever process.
 void describe_unplanned(const DryRunResult& run, Plan& plan) {
   std::uint64_t allocations = 0;
@@ -323,7 +215,8 @@ Verdict verdict_on(const DryRunResult& run, const ProcessSummary& main, const Pl
   // after the dry run's own stop it is the stop that the program reports
   if (failed && main.stopped.empty()) return Verdict::kProgramError;
   if (!plan.gpu) return Verdict::kMeasured;
-  if (plan.until_step != 0 && plan.needed_at_end_bytes == 0) return Verdict::kFitsUntil;
+  if (plan.until_step != 0 && (plan.needed_at_end_bytes == 0 || plan.needed_at_end_bytes > plan.gpu->capacity_bytes))
+    return Verdict::kFitsUntil;
   return is_tight(*plan.gpu, std::max(plan.whole_need(), plan.needed_at_end_bytes)) ? Verdict::kTight : Verdict::kFits;
 }
 
@@ -406,6 +299,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   // of several GPUs it is not known which process used which at its fullest
   if (run.judgement.facts->usage.size() < 2) describe_together(first.processes, plan);
   if (!plan.failed) describe_growth(run.judgement.findings, *run.judgement.facts, run.needs.slot, plan);
+  if (!plan.failed) describe_cut_loops(main, run, plan);
   plan.verdict = verdict_on(first, as_asked, plan, interrupted, &first != &told);
   if (plan.verdict == Verdict::kProgramError) plan.stand_in_line = as_asked.stand_in_line;
   plan.notes = notes_of(run.trace);
@@ -442,7 +336,12 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
     plan.notes.push_back({"mode", "not planned, and the program went on: " + plan.unplanned, plan.unplanned_line, 1});
   plan.folder = question.folder;
   plan.trace = std::filesystem::path(main.trace).lexically_relative(plan.folder).string();
-  if (!plan.gpu) plan.fits = fits_on_catalogue(run.needs);
+  if (!plan.gpu) {
+    Needs whole = run.needs;
+    whole.segment_bytes +=
+        plan.needed_at_end_bytes > whole.needed_bytes() ? plan.needed_at_end_bytes - whole.needed_bytes() : 0;
+    plan.fits = fits_on_catalogue(whole);
+  }
   return plan;
 }
 

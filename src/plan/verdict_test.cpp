@@ -17,7 +17,7 @@ Plan planned(const DryRunResult& first) {
   return made ? std::move((*made)->plan) : Plan{};
 }
 
-// Each step keeps 64 MiB; the first also makes 200 MiB that stay.
+// Each step keeps so much; the first also makes 200 MiB that stay.
 DryRunResult growing(std::uint64_t steps, std::uint64_t kept_mib, const std::string& stopped,
                      const std::string& held = "") {
   DryRunResult run = MadeUpProgram::left(kGiB, false);
@@ -94,6 +94,86 @@ TEST(Verdict, WhatGrowsFitsUntilTheStepThatItsOwnNumbersGive) {
     EXPECT_EQ(plan.needed_bytes, kContextBytes + (200 + 12 * each) * kMiB);
     // the 200 MiB of the first step are no growth
     EXPECT_EQ(plan.until_step, 12 + plan.spare_bytes() / (each * kMiB)) << each;
+  }
+}
+
+// A loop over data that was ended after 12 rounds: each keeps so much, in a segment of the same size.
+DryRunResult cut_loop(std::uint64_t kept_mib, std::uint64_t rounds) {
+  DryRunResult run = growing(3, 0, "in its loop over a DataLoader after 3 optimizer steps, and went on");
+  std::ofstream file(run.processes.front().trace, std::ios::app);
+  for (std::uint64_t round = 1; round <= 13; ++round) {
+    file << "op-begin \"round of loop 1\"\nop-end \"\"\n";
+    if (kept_mib != 0 && round != 13)
+      file << "alloc #t" << round << " " << kept_mib << "MiB driver\nalloc #k" << round << " " << kept_mib
+           << "MiB at train.py:20 main\n";
+  }
+  run.processes.front().rising = {{"train.py:19", 1, 12, rounds}};
+  return run;
+}
+
+// The GPU has room for 117 rounds of 64 MiB beside the 200 MiB of the training.
+TEST(Verdict, ALoopThatWasCutShortWhileMemoryRoseIsTakenToItsEnd) {
+  struct Row {
+    std::uint64_t rounds;  // of the loop; 0: not known
+    Verdict verdict;
+  };
+  for (const Row& row : {Row{0, Verdict::kFitsUntil}, Row{20, Verdict::kFits}, Row{60, Verdict::kFits},
+                         Row{115, Verdict::kTight}, Row{200, Verdict::kFitsUntil}}) {
+    const Plan plan = planned(cut_loop(64, row.rounds));
+    EXPECT_EQ(plan.verdict, row.verdict) << row.rounds;
+    EXPECT_EQ(plan.until_unit, "round");
+    EXPECT_EQ(plan.until_step, (8 * kGiB - kContextBytes - 200 * kMiB) / (64 * kMiB));
+    EXPECT_EQ(plan.needed_at_end_bytes, row.rounds == 0 ? 0 : kContextBytes + (200 + row.rounds * 64) * kMiB);
+    EXPECT_EQ(plan.loop.where, "train.py:19");
+  }
+}
+
+TEST(Verdict, ALoopThatWasCutShortAndKeepsNothingFits) {
+  const Plan plan = planned(cut_loop(0, 200));
+  EXPECT_EQ(plan.verdict, Verdict::kFits);
+  EXPECT_EQ(plan.until_step, 0u);
+}
+
+TEST(Verdict, WhereALoopThatWasCutShortFillsTheGpuTheGraphIsTriedBeforeTheBatch) {
+  MadeUpProgram program;
+  const bool helps[] = {true, false};
+  for (const bool it_helps : helps) {
+    program.attempts.clear();
+    DryRunResult run = cut_loop(64, 200);
+    Offer graph;
+    graph.name = "no_grad";
+    graph.value = "true";
+    graph.label = graph.what = "torch.no_grad()";
+    graph.keeps = {{"running", 0.1}};
+    run.processes.front().offers = {graph};
+    run.processes.front().numbers = {{"batch_size", 16, {}}};
+    Reruns reruns = program.reruns();
+    reruns.seconds_left = [] { return 50.0; };
+    const auto run_made_up = reruns.run;
+    reruns.run = [&](const std::vector<Attempt>& asked) {
+      std::vector<DryRunResult> results = run_made_up(asked);
+      for (std::size_t at = 0; at < asked.size(); ++at) {
+        const bool ends = it_helps && asked[at].changes.contains("no_grad");
+        DryRunResult left = cut_loop(ends ? 0 : 64, 200);
+        left.processes.front().changes = results[at].processes.front().changes;
+        left.processes.front().vary_value = results[at].processes.front().vary_value;
+        results[at] = std::move(left);
+      }
+      return results;
+    };
+    const Result<std::unique_ptr<PlannedRun>> made = make_plan(program.question(), run, reruns);
+    ASSERT_TRUE(made.ok());
+    const Plan& plan = (*made)->plan;
+    ASSERT_FALSE(program.attempts.empty());
+    EXPECT_TRUE(program.attempts.front().changes.contains("no_grad"));
+    EXPECT_EQ(program.attempts.size() > 1, !it_helps);
+    ASSERT_FALSE(plan.changes.empty());
+    EXPECT_EQ(plan.changes.front().fits, it_helps);
+    if (!it_helps) {
+      EXPECT_EQ(plan.changes.front().until, plan.until_step);
+      // no batch is confirmed while memory grows with each round
+      EXPECT_TRUE(plan.vary && plan.vary->largest_fitting == 0);
+    }
   }
 }
 

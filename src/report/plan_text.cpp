@@ -152,8 +152,10 @@ std::string unit_text(const Plan& plan) {
 std::string loop_text(const Plan& plan) {
   if (plan.until_unit != "step")
     return plan.loop.begun == 0 ? ""
-                                : fmt::format(" The program's own loop ({}) has {} rounds.", plan.loop.where,
-                                              format_count(plan.loop.rounds));
+           : plan.loop.rounds == 0
+               ? fmt::format(" How many rounds the program's own loop ({}) has is not known.", plan.loop.where)
+               : fmt::format(" The program's own loop ({}) has {} rounds.", plan.loop.where,
+                             format_count(plan.loop.rounds));
   if (plan.loop.steps == 0) return " How many steps the program makes is not known.";
   return fmt::format(" The program's own loop ({}, {} rounds) makes about {} optimizer steps.", plan.loop.where,
                      format_count(plan.loop.rounds), format_count(plan.loop.steps));
@@ -167,6 +169,19 @@ std::string growing_text(const Plan& plan) {
       plan.until_unit == "step" ? round_text(plan) : "", loop_text(plan), format_bytes(plan.needed_at_end_bytes),
       format_bytes(plan.gpu->capacity_bytes),
       is_tight(*plan.gpu, plan.needed_at_end_bytes) ? ", which leaves less than the figures are sure of" : "");
+}
+
+// After how many rounds it needs what was seen.
+std::string seen_rounds_text(const Plan& plan) {
+  const std::uint64_t seen = plan.until_unit == "round" ? plan.loop.begun : plan.steps;
+  return seen != 0 ? format_count(seen) + " of them" : "what was seen";
+}
+
+// It is full before its loop ends.
+std::string at_end_text(const Plan& plan) {
+  return plan.needed_at_end_bytes == 0
+             ? ""
+             : fmt::format(" To the end of that loop it needs about {}.", format_bytes(plan.needed_at_end_bytes));
 }
 
 // A signal from outside, which is not the program's doing.
@@ -204,13 +219,12 @@ std::string sizes_of(const Plan& plan) {
     case Verdict::kFitsUntil:
       return fmt::format(
                  "Memory grows with every {}{}. It needs {} after {} of the {}, and the GPU is full at about {} {}{}.",
-                 unit_text(plan), plan.until_unit == "step" ? round_text(plan) : "", needed,
-                 plan.steps != 0 ? format_count(plan.steps) + " of them" : "what was seen", capacity, unit_text(plan),
-                 format_count(plan.until_step),
+                 unit_text(plan), plan.until_unit == "step" ? round_text(plan) : "", needed, seen_rounds_text(plan),
+                 capacity, unit_text(plan), format_count(plan.until_step),
                  plan.until_latest == 0
                      ? ""
                      : fmt::format(" to {}, for it does not grow evenly", format_count(plan.until_latest))) +
-             estimated + loop_text(plan) + not_seen_text(plan) + cut_text(plan);
+             estimated + loop_text(plan) + at_end_text(plan) + not_seen_text(plan) + cut_text(plan);
     case Verdict::kUnplanned:
       return fmt::format("{}{}. Whether it fits is not known.", plan.unplanned,
                          plan.unplanned_line.empty() ? "" : " (" + plan.unplanned_line + ")") +

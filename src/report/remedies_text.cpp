@@ -8,12 +8,24 @@
 #include <tuple>
 
 #include "base/units.h"
+#include "plan/rounds.h"
 
 namespace faultline {
 namespace {
 
 constexpr std::size_t kRemediesShown = 3;
 constexpr std::size_t kDiffLinesShown = 8;
+
+// With the rounds of a loop that were not run.
+std::uint64_t needed_as_is(const Plan& plan) {
+  return is_full_in_cut_loop(plan) ? std::max(plan.needed_bytes, plan.needed_at_end_bytes) : plan.needed_bytes;
+}
+
+std::uint64_t saved_by(const Plan& plan, const PlanChange& change) {
+  const std::uint64_t needed = needed_as_is(plan);
+  const bool is_whole = change.until == 0 || !is_full_in_cut_loop(plan);
+  return change.tried && is_whole && change.needed_bytes < needed ? needed - change.needed_bytes : 0;
+}
 
 void print_vary(Page& page, const PlanVary& vary) {
   const std::string name = page.clean(vary.name);
@@ -79,8 +91,11 @@ void print_jointly(Page& page, const PlanJointly& jointly) {
 }
 
 std::string result_of(const Plan& plan, const PlanChange& change, bool wanted) {
-  const std::uint64_t saved = plan.saved_bytes(change);
-  const std::uint64_t difference = saved != 0 ? saved : change.needed_bytes - plan.needed_bytes;
+  const std::uint64_t saved = saved_by(plan, change);
+  const std::uint64_t difference = saved != 0 ? saved
+                                   : change.until != 0 && is_full_in_cut_loop(plan)
+                                       ? 0
+                                       : change.needed_bytes - std::min(change.needed_bytes, needed_as_is(plan));
   std::string result = fmt::format("needs {}", format_bytes(change.needed_bytes));
   if (format_bytes(change.most_needed()) != format_bytes(change.needed_bytes))
     result += fmt::format(" (at most {})", format_bytes(change.most_needed()));
@@ -122,7 +137,7 @@ std::vector<const PlanChange*> changes_to_tell(const Plan& plan, bool wanted, bo
       std::any_of(plan.changes.begin(), plan.changes.end(), [](const PlanChange& c) { return c.tried && c.fits; });
   std::vector<const PlanChange*> told;
   for (const PlanChange& change : plan.changes) {
-    const bool helps = plan.saved_bytes(change) != 0 && change.remedies.size() <= 1;
+    const bool helps = saved_by(plan, change) != 0 && change.remedies.size() <= 1;
     if (verbose || (change.tried && (wanted && any_fits ? change.fits : helps))) told.push_back(&change);
   }
   const auto rank = [](const PlanChange& change) { return std::tuple(!change.tried, !change.fits, change.cost); };
@@ -141,7 +156,7 @@ void print_change(Page& page, const Plan& plan, const PlanChange& change, bool w
                           page.clean(change.why_not)));
     return;
   }
-  const bool saves = plan.saved_bytes(change) != 0;
+  const bool saves = saved_by(plan, change) != 0;
   page.item(change.fits || (!wanted && saves) ? page.yes() : page.no(),
             fmt::format("{}{}. By {}, {}.", what, detail, change.kind == "setting" ? "a replay" : "a dry run",
                         result_of(plan, change, wanted)));
@@ -163,7 +178,7 @@ void print_unfinished(Page& page, const Plan& plan) {
 }  // namespace
 
 void print_remedies(Page& page, const Plan& plan, bool verbose, const Finding* perhaps_leak) {
-  const bool wanted = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided();
+  const bool wanted = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided() || is_full_in_cut_loop(plan);
   const std::vector<const PlanChange*> told = changes_to_tell(plan, wanted, verbose);
   const auto tried = static_cast<std::size_t>(
       std::count_if(plan.changes.begin(), plan.changes.end(), [](const PlanChange& change) { return change.tried; }));

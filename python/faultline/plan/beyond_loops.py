@@ -1,5 +1,6 @@
 """What comes after the training loop: evaluation, saving. A program that has made enough steps in a loop over a DataLoader is not stopped there: the loop ends as if its data had,
-and from then on every loop over a DataLoader gets two batches. So the phases behind the loop are seen, as far as that takes little time."""
+and from then on every loop over a DataLoader gets two batches. So the phases behind the loop are seen, as far as that takes little time. A loop in which memory rises with
+every round gets a few more, and is told with how far it went: what it keeps of all its rounds is for the allocator's model to say (src/plan/rounds.h)."""
 
 from __future__ import annotations
 
@@ -11,10 +12,14 @@ import weakref
 import torch
 import torch.utils.data
 
+from ..common.stacks import user_line
 from . import phases, vary
 
 _BATCHES = 2
+_RISING = 12  # so many batches where memory rises
+_LEAST_ROUNDS = 4  # so many tell growth from what is made once
 _SECONDS = 6
+_MOST_MARKS = 20_000
 
 
 class _Loop:
@@ -22,6 +27,8 @@ class _Loop:
 
     def __init__(self, loader, inner, beyond):
         self.of, self._inner, self._beyond, self.given = loader, inner, beyond, 0
+        self.where, self.number, self.steps = "", 0, 0
+        self.live: list[int] = []  # what is allocated as each round begins
 
     def __iter__(self):
         return self
@@ -33,12 +40,21 @@ class _Loop:
         return getattr(self._inner, name)
 
     def __next__(self):
-        if self._beyond.on and (self.given >= _BATCHES or self._beyond.cut is not None and self._beyond.cut() is self):
+        beyond = self._beyond
+        beyond.round_begins(self)
+        if beyond.on and (beyond.is_seen_enough(self) or beyond.cut is not None and beyond.cut() is self):
+            beyond.ended_early(self)
             raise StopIteration
         batch = next(self._inner)
         self.given += 1
-        self._beyond.last = weakref.ref(self)
+        beyond.last = weakref.ref(self)
         return batch
+
+    def grows(self) -> bool:
+        """Nearly every round since the first left more than the one before."""
+        rounds = self.live[1:]
+        rises = sum(later > earlier for earlier, later in zip(rounds, rounds[1:]))
+        return len(rounds) >= _LEAST_ROUNDS and rounds[-1] > rounds[0] and rises * 4 >= (len(rounds) - 1) * 3
 
 
 class BeyondLoops:
@@ -47,6 +63,8 @@ class BeyondLoops:
         self.on = False
         self.last = self.cut = None  # the loop that gave the last batch; the one that was ended
         self._steps = 0
+        self._loops = self._marks = 0
+        self._rising: list[dict] = []
 
     def install(self) -> None:
         if not self._session.options.get("go_on"):
@@ -58,6 +76,54 @@ class BeyondLoops:
             return _Loop(this, original(this), beyond)
 
         loader.__iter__ = faultline
+
+    # --- rounds
+
+    def round_begins(self, loop: _Loop) -> None:
+        """Where memory has risen the trace gets a mark: an operation "round of loop N" (src/plan/rounds.cpp)."""
+        session = self._session
+        if session.memory.closed:
+            return
+        loop.live.append(sum(session.device.stats(place).allocated_bytes for place in range(len(session.gpus))))
+        if len(loop.live) == 1:
+            loop.where = (user_line() or "").removeprefix(os.path.join(os.getcwd(), ""))
+            loop.steps = session.progress.steps
+        elif len(loop.live) > 2 and loop.live[-1] > loop.live[-2] and self._marks < _MOST_MARKS:
+            if not loop.number:
+                self._loops += 1
+                loop.number = self._loops
+            self._marks += 1
+            here = session.memory.stacks.here()
+            session.device.op_begin(f"round of loop {loop.number}", here)
+            session.device.op_end("", False, here)
+
+    def is_seen_enough(self, loop: _Loop) -> bool:
+        rises = len(loop.live) > 2 and loop.live[-1] > loop.live[1]
+        return loop.given >= (_RISING if rises else _BATCHES)
+
+    def ended_early(self, loop: _Loop) -> None:
+        """Growth over steps is told from the steps."""
+        if loop.steps != self._session.progress.steps or not loop.grows():
+            return
+        try:
+            rounds = len(loop)
+        except (TypeError, NotImplementedError):
+            rounds = 0  # it has no length
+        begun = len(loop.live) - 1
+        if not rounds or rounds > begun:
+            self._rising.append({"where": loop.where, "number": loop.number, "rounds": rounds, "begun": begun})
+
+    def stopped(self) -> None:
+        """The program is stopped: the loop that gave the last batch may have more."""
+        loop = self.last() if self.last is not None else None
+        if loop is not None and loop.number not in [one["number"] for one in self._rising]:
+            self.ended_early(loop)
+
+    def rising(self) -> list[dict]:
+        """Loops that were ended early while memory rose."""
+        return self._rising
+
+    # --- the end of a loop over data that has been seen enough of
 
     def begin(self) -> bool:
         """Enough steps have been made. Is there a loop to end?"""

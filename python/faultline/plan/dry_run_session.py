@@ -162,6 +162,7 @@ class DryRunSession:
             self.holders.look(last=True)
         if self.progress.steps == 0:
             self.loop_rounds.stopped()
+        self.beyond.stopped()
         here = self.memory.stacks.here()
         self.device.op_begin(_STOP_MARK, here)
         self.device.op_end("", False, here)
@@ -303,6 +304,7 @@ class DryRunSession:
             "least_turns": min((turn[1] for turn in self.progress.turns.values()), default=0),
             "alike_from": self.each_step.last_other,
             "loop": self.loop_rounds.summary(),
+            "rising": self.beyond.rising(),
             "ranks": self.rank.world or 0,
             "framework": f"PyTorch {sys.modules['torch'].__version__}",
             "seconds": seconds,

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/units.h"
+#include "facts/cut_loops.h"
 #include "facts/libraries.h"
 #include "facts/outside.h"
 #include "rules/describe.h"
@@ -443,6 +444,8 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
            {has_framework ? "kept_tensors" : "kept_allocations", static_cast<std::int64_t>(growth.kept_count)},
            {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}});
       finding.evidence.push_back({"steps_counted_by", std::string(words_for(growth))});
+      if (growth.round_kind == kRoundsOfCutLoop)
+        finding.evidence.push_back({kCutLoopRounds, static_cast<std::int64_t>(growth.rounds)});
       if (growth.full_rounds == 0) {
         if (!growth.in_place)
           finding.evidence.push_back({"lowest_use_rose_by_bytes", static_cast<std::int64_t>(growth.rise_bytes)});

@@ -51,3 +51,35 @@ def test_a_leak_of_a_program_that_ends(binary, tmp_path, name):
     assert [one["severity"] for one in leaks] == ([severity] if severity else []), leaks
     assert all(re.search(words, one["message"]) for one in leaks), leaks
     assert done.returncode == status, done.stderr
+
+
+CUT_SHORT = """
+import time, torch
+from torch.utils.data import DataLoader
+model = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 1024)).cuda()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for batch in DataLoader(range(4000), batch_size=8):
+    loss = model(torch.randn(64, 1024, device="cuda")).sum()
+    opt.zero_grad(); loss.backward(); opt.step()
+    while 8 <= batch[0] and time.process_time() < 10: pass  # a program that is not quick
+losses = []
+for batch in DataLoader(range(1600), batch_size=8):
+    loss = model(torch.randn(4096, 1024, device="cuda")).sum()
+    losses.append(KEPT)
+"""
+
+
+def test_a_loop_that_is_cut_short_and_fills_the_gpu_does_not_fit(binary, tmp_path):
+    (tmp_path / "train.py").write_text(CUT_SHORT.replace("KEPT", "loss"))
+    asked = [binary, "plan", "--gpu", "T4", "--no-try", "--format", "json", "--", sys.executable, "train.py"]
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=tmp_path)
+    report = json.loads(done.stdout)
+    plan = report["plan"]
+    assert (plan["verdict"], plan["until_unit"]) == ("fits-until", "round"), done.stderr
+    assert (plan["loop"]["where"], plan["loop"]["rounds"]) == ("train.py:11", 200)
+    # 80 MiB and 512 bytes of each round: what the model of the allocator reserves for them, and no less than that
+    assert 12 < plan["until_step"] < 15 * 1024 / 80 and plan["needed_at_end"] > 200 * 80 << 20
+    assert [
+        (one["severity"], one["location"]["line"]) for one in report["findings"] if one["rule"] == "memory/leak"
+    ] == [("error", 12)]
+    assert done.returncode == 1

@@ -110,3 +110,47 @@ def test_where_the_steps_are_asked_for_it_stops_there(dry_run):
 def test_a_program_without_a_limit_is_left_alone(dry_run):
     ran = dry_run(LOOP.replace("EPOCHS", "1").replace("4000", "40"), steps=0, go_on=True, confined=True)
     assert ran.out == "20\n" and not ran.summary["stopped"] and ran.summary["not_reached"] == []
+
+
+ROUNDS = (
+    BEGIN
+    + """
+from torch.utils.data import DataLoader
+def train_on(loader):
+    for batch in loader:
+        loss = model(x()).sum()
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+train_on(DataLoader(range(2000), batch_size=4))
+kept = []
+class Endless(torch.utils.data.IterableDataset):
+    def __iter__(self): return iter(range(800))
+for number in LOADER:
+    data = torch.randn(64, 64, device="cuda")
+    BODY
+print("evaluated", number[0].item() // 4 + 1)
+"""
+)
+KNOWN, UNKNOWN = "DataLoader(range(800), batch_size=4)", "DataLoader(Endless(), batch_size=4)"
+# the rounds of the loop, and what each does; rounds that were run, and those that there are where memory rose
+ROUND_CASES = {
+    "losses with their graphs": (KNOWN, "kept.append(model(data).sum())", 12, 200),
+    "outputs": (KNOWN, "kept.append(model(data).detach())", 12, 200),
+    "of a loader without a length": (UNKNOWN, "kept.append(model(data).sum())", 12, 0),
+    "under no_grad": (KNOWN, "with torch.no_grad(): loss = model(data).sum()", 2, None),
+    "numbers": (KNOWN, "kept.append(model(data).sum().item())", 2, None),
+    "the last one": (KNOWN, "kept = [model(data).sum()]", 2, None),
+    "a few that are kept at first": (KNOWN, "kept += [model(data)] if len(kept) < 5 else []", 12, None),
+}
+
+
+@pytest.mark.parametrize("name", ROUND_CASES)
+def test_a_loop_that_is_cut_short_while_memory_rises_is_told(dry_run, name):
+    loader, body, rounds, of = ROUND_CASES[name]
+    program = ROUNDS.replace("LOADER", loader).replace("BODY", body)
+    ran = dry_run(program, steps=8, go_on=True, confined=True)
+    assert ran.status == 0, ran.err
+    assert ran.out == f"evaluated {rounds}\n"
+    where = "program.py:%d" % (1 + program.split("\n").index(f"for number in {loader}:"))
+    assert ran.summary["rising"] == (
+        [] if of is None else [{"where": where, "number": 1, "rounds": of, "begun": rounds}]
+    )
