@@ -372,7 +372,8 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
                             rounds_until_full(facts, slot, usage, 1) >= static_cast<std::int64_t>(still_to_come);
       const bool proved = (marked || plain) && growth.rounds >= 20 && !growth.let_go_later && !reason.may_be_filling;
       const bool may_be_meant = growth.let_go_later || growth.rounds_by == RoundsBy::kMany ||
-                                growth.rounds_by == RoundsBy::kAlike || growth.rounds_by == RoundsBy::kLooks ||
+                                (has_framework && growth.rounds_by == RoundsBy::kAlike) ||
+                                growth.rounds_by == RoundsBy::kLooks ||
                                 (growth.in_place && growth.rounds_by == RoundsBy::kSizes);
       Finding finding = finding_at(facts, "memory/leak",
                                    has_room       ? Severity::kNote

@@ -355,10 +355,16 @@ def test_a_program_that_a_signal_ends_is_seen_to_be_ended_by_it(tmp_path, number
 FULL_PIPE = "head -c 65536 /dev/zero | tr '\\0' '.' >&2"
 
 
+def has_ended(folder):
+    """The program: from then on its command is told whole."""
+    command = folder / "run" / "command.json"
+    return command.exists() and command.read_text() != "{}\n"
+
+
 def test_a_report_that_is_ended_costs_the_report_and_not_the_status(tmp_path):
     process = started(tmp_path, "sh", "-c", f"{FULL_PIPE}; echo ended; exit 9")
     assert process.stdout.readline() == "ended\n"
-    wait_until(lambda: len(children_of(process.pid)) == 2 and (tmp_path / "run" / "command.json").read_text() != "{}\n")
+    wait_until(lambda: len(children_of(process.pid)) == 2 and has_ended(tmp_path))
     time.sleep(0.2)
     process.terminate()
     wait_until(lambda: len(children_of(process.pid)) < 2)  # before there is room to write in
@@ -372,7 +378,7 @@ def test_a_report_that_is_ended_costs_the_report_and_not_the_status(tmp_path):
 def test_a_report_that_dies_costs_the_report_and_not_the_status(tmp_path, end):
     process = started(tmp_path, "sh", "-c", f"{FULL_PIPE}; echo ended; {end}")
     assert process.stdout.readline() == "ended\n"
-    wait_until(lambda: (tmp_path / "run" / "command.json").read_text() != "{}\n")
+    wait_until(lambda: has_ended(tmp_path))
     wait_until(
         lambda: any(
             "faultline-group" not in Path(f"/proc/{child}/comm").read_text() for child in children_of(process.pid)

@@ -266,7 +266,7 @@ def _rest_of(walk, step: Step, cond, state: State, before: State) -> None:
             continue
         dtype = step.operation.get_attr("T")[at]
         held = walk.take(left * more * known.bytes_each(), (left * more, *known.element), str(dtype.name), step)
-        known.kept.append(tensor_lists.Kept(walk.session, held))
+        known.kept.append(tensor_lists.KeptTensor(walk.session, held))
         held.let_go(walk.session)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 
-class Kept:
+class KeptTensor:
     """A list's share in an allocation: it ends with the last list that has it."""
 
     __slots__ = ("_session", "holding")
@@ -94,7 +94,7 @@ def _put(walk, step) -> None:
     known.numbers = _same_numbers(known.numbers, walk.facts.numbers(item) if item.dtype.is_integer else None)
     holding = walk.holding_of(item)
     if holding is not None:
-        known.kept.append(Kept(walk.session, holding))
+        known.kept.append(KeptTensor(walk.session, holding))
 
 
 def _same_numbers(before, now):
@@ -148,7 +148,7 @@ def _unstack(walk, step) -> None:
     shape = walk.facts.shape(step.inputs[0])
     length, element = (shape[0], shape[1:]) if shape else (None, None)
     holding = walk.holding_of(step.inputs[0])
-    kept = [Kept(walk.session, holding)] if holding is not None else []
+    kept = [KeptTensor(walk.session, holding)] if holding is not None else []
     walk.lists[step.outputs[0].id] = TensorList(length, element, kept, step.inputs[0].dtype.size or 0)
 
 

@@ -16,7 +16,7 @@ from ...common import tensorflow_shapes as shapes
 from ...common.holdings import Holding
 from ..device import OutOfMemory
 from ..unplannable import Unplannable
-from . import calls, left_out, pipelines, ragged, recurrent, tensor_lists
+from . import calls, cudnn_recurrent, left_out, pipelines, ragged, tensor_lists
 from .graph_facts import Facts, Prepared, Step
 
 _NO_RESULT = frozenset(("Placeholder", "VarHandleOp", "VariableV2", "NoOp", "Arg"))
@@ -25,7 +25,7 @@ _NO_LAYER = ("gradient_tape", "gradients", "StatefulPartitionedCall", "Partition
 AGAIN = "faultline_again/"  # before the names of a graph that is made again
 
 
-class Outcome:
+class Walked:
     """What a walk found out, with those through the functions that are called."""
 
     def __init__(self):
@@ -69,7 +69,7 @@ class Walk:
     """`given` are the caller's tensors by the ids of the graph's inputs; `variables` are what the graph's own have taken, by name."""
 
     def __init__(
-        self, session, given: dict, variables: dict, facts: Facts, outcome: Outcome, elements, rounds: int = 1
+        self, session, given: dict, variables: dict, facts: Facts, outcome: Walked, elements, rounds: int = 1
     ):
         self.session, self.given, self.variables, self.facts = session, given, variables, facts
         self.outcome, self.elements, self.rounds = outcome, elements, rounds
@@ -115,7 +115,7 @@ class Walk:
             calls.come_to(self, step)
             or pipelines.come_to(self, step)
             or tensor_lists.come_to(self, step)
-            or recurrent.come_to(self, step)
+            or cudnn_recurrent.come_to(self, step)
             or ragged.come_to(self, step)
         ):
             self._results(step)
@@ -313,9 +313,9 @@ def _line_of(operation) -> str:
 
 def through(
     session, graph, operations, results, given: dict, variables: dict, facts: Facts, elements, fed=()
-) -> Outcome:
+) -> Walked:
     """A walk through a graph, with the sizes that its arguments have. `fed` are tensors of it that come from the host: each with its shape."""
-    outcome = Outcome()
+    outcome = Walked()
     outcome.facts = facts
     steps = Prepared.of(graph).steps(operations)
     walk = Walk(session, given, variables, facts, outcome, elements)
