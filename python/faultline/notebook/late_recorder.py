@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import glob
 import os
 import select
 import signal
@@ -22,13 +23,16 @@ _TELL_AND_WAIT = "env -0 | tr '\\n\\0' ' \\n' | grep ^FAULTLINE_; echo; exec cat
 _THEN_CLEAN = 'folder=$1 kernel=$2; shift 2; "$@"; [ -e "/proc/$kernel/exe" ] || [ -e "$folder/cell.json" ] || rm -rf -- "$folder"'
 _PASSED_ON = ("FAULTLINE_ROOM", "FAULTLINE_DRIVER", "FAULTLINE_RUN_FOLDER")
 _END_S = 0.5
-_WRITTEN_AFTER_S = 0.6  # `run` writes what is not full twice a second
+_WRITTEN_AFTER_S = 0.6  # `run` writes what is not full twice a second, a busy machine later
+_WRITTEN_WITHIN_S = 5.0
+_COARSE_CLOCK_S = 0.01  # of file systems
 
 
 class LateRecorder:
     def __init__(self):
         self.folder = ""  # of the recording
         self._keeper = self._library = None
+        self._marked = 0.0  # when: the last that was recorded
         self.why_not = "it was not started"
 
     @property
@@ -102,10 +106,21 @@ class LateRecorder:
         if self._library is not None:
             mark = self._library.faultline_mark_begin if begins else self._library.faultline_mark_end
             mark(name.encode())
+            self._marked = time.time()
 
     def wait_until_written(self) -> None:
-        if self.is_on:
-            time.sleep(_WRITTEN_AFTER_S)
+        until = time.monotonic() + _WRITTEN_WITHIN_S
+        pause = _WRITTEN_AFTER_S
+        while self.is_on and pause > 0:
+            time.sleep(pause)
+            pause = 0 if self._is_written() or time.monotonic() > until else 0.1
+
+    def _is_written(self) -> bool:
+        """Whether the last mark was: it is the last that was recorded."""
+        paths = glob.glob(os.path.join(glob.escape(self.folder), "process-*.faultline"))
+        with contextlib.suppress(OSError):
+            return any(os.stat(path).st_mtime >= self._marked - _COARSE_CLOCK_S for path in paths)
+        return False
 
     def stop(self) -> None:
         keeper, self._keeper = self._keeper, None
