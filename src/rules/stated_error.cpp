@@ -59,7 +59,7 @@ void finish_stated(const Case& subject, Finding& finding) {
   for_platform(platform_of(stated), finding);
   if (stated.benign && finding.severity == Severity::kError) {
     finding.severity = Severity::kWarning;
-    finding.message = "This does not end the program, which goes round it by itself. " + finding.message;
+    finding.message = "The program works around this by itself. " + finding.message;
   }
   const TextNotes notes = subject.statements().message_only ? read_text_notes(subject.trace()) : TextNotes();
   if (stated.count > 1) {

@@ -35,7 +35,7 @@ void describe(const CheckpointWords& words, Finding& finding) {
   if (!words.missing.empty()) add("the checkpoint lacks " + list_text(words.missing));
   if (!words.unexpected.empty()) add("the model has no " + list_text(words.unexpected));
   finding.message = "A checkpoint does not fit " + model + ": " + text +
-                    ". It is an error of the program itself; memory is not the matter.";
+                    ". It is an error of the program itself; memory is not the problem.";
   if (!words.others.empty()) add_evidence(finding, "other_shapes", std::uint64_t{words.others.size()});
   if (!words.missing.empty()) add_evidence(finding, "missing_names", std::uint64_t{words.missing.size()});
   if (!words.unexpected.empty()) add_evidence(finding, "unexpected_names", std::uint64_t{words.unexpected.size()});

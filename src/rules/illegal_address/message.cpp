@@ -168,7 +168,7 @@ void judge_refused(const Case& subject, Finding& finding) {
        : has("VERSION_MISMATCH") ? "its parts are of different versions"
        : has("NOT_SUPPORTED")    ? "it has no way to do it with these types, sizes or this layout on this device"
                                  : "its arguments are not valid to it") +
-      "; no kernel was launched for it, and memory is not said to be the matter.";
+      "; no kernel was launched for it, and the message does not say that memory ran out.";
   if (has("MISMATCH") || has("INVALID_VALUE")) {
     add_try(finding, "Look for two versions of " + stated.library +
                          ": pip list | grep -i nvidia, and LD_LIBRARY_PATH, which comes before what PyTorch brings "

@@ -1,4 +1,4 @@
-// Shapes that JAX, TensorFlow, Keras and NumPy refused: the operands, the line, and that memory is not the matter. And texts that only speak of such.
+// Shapes that JAX, TensorFlow, Keras and NumPy refused: the operands, the line, and that memory is not the problem. And texts that only speak of such.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -57,7 +57,7 @@ TEST(FrameworkShapes, AreToldWithOperandsAndLine) {
     EXPECT_EQ(finding.location.file, "/w/fit.py") << row.exception;
     EXPECT_EQ(finding.location.line, 7U) << row.exception;
     EXPECT_NE(finding.message.find(row.operands), std::string::npos) << finding.message;
-    EXPECT_NE(finding.message.find("Memory is not the matter."), std::string::npos) << finding.message;
+    EXPECT_NE(finding.message.find("Memory is not the problem."), std::string::npos) << finding.message;
     EXPECT_NE(words.find(row.remedy), std::string::npos) << words;
     EXPECT_EQ(words.find("nn.Linear"), std::string::npos) << words;
   }

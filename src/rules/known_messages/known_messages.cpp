@@ -162,7 +162,7 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
   if (stated.name == "model-vram" && stated.free) finding.message += " It may use " + shown(*stated.free) + ".";
   // It is raised in the main process, wherever that is when it is told.
   if ((stated.name == "host-worker" || stated.name == "host-bus") && finding.location.known())
-    finding.message += " The line shown is where the main process learned of it, not what the worker was doing.";
+    finding.message += " The line shown is where the main process noticed, not what the worker was doing.";
   if (stated.requested) {
     finding.bytes = stated_bytes(*stated.requested);
     add_stated_bytes(finding, "requested_bytes", *stated.requested);
@@ -185,8 +185,7 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
   }
   const bool counts = stated.name == "vllm-length" && !stated.status.empty();
   if (counts)
-    add_try(finding,
-            "Set --max-model-len " + stated.status + " or less: by the message that is what there is room for.");
+    add_try(finding, "Set --max-model-len " + stated.status + " or less: the message says there is room for that.");
   for (const std::string_view what : meaning->tries) {
     if (counts && what.starts_with("Set --max-model-len")) continue;
     if (what.find("mmap=True") != std::string_view::npos && is_torch_before(stated, 2, 1)) continue;

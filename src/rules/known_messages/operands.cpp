@@ -405,7 +405,7 @@ void describe_operands(const Case& subject, Finding& finding) {
   }
   while (!finding.message.empty() && (finding.message.back() == '.' || finding.message.back() == ' '))
     finding.message.pop_back();
-  finding.message += ". Memory is not the matter.";
+  finding.message += ". Memory is not the problem.";
   if (of_framework || subject.statements().error.name == "operands-keras") return;
   add_try(finding, "faultline plan -- " + program_words(subject) +
                        " runs it without a GPU, and tells for each operand where it was made and what would fit.");

@@ -8,8 +8,8 @@ constexpr auto kPrograms = std::to_array<Meaning>({
     {"host-too-large",
      kHost,
      Confidence::kProved,
-     "The program compared what it needs with the memory that the system has left, and did not begin; the GPU was not "
-     "asked",
+     "The program compared what it needs with the memory that the system has left, and did not start; it did not ask "
+     "the GPU",
      {"Take a smaller model, a stronger quantisation or a shorter context, or end other programs: free -h shows what "
       "is "
       "available.",
@@ -18,17 +18,16 @@ constexpr auto kPrograms = std::to_array<Meaning>({
     {"host-alloc-ggml",
      kHost,
      Confidence::kProved,
-     "The host's memory (RAM) did not suffice: the buffer was for the CPU, where llama.cpp puts the layers that are "
-     "not "
-     "on the GPU, and the context with them",
+     "Host memory (RAM) ran out: the buffer was for the CPU, where llama.cpp puts the layers that are not on the GPU, "
+     "and their context",
      {"Take a smaller or stronger quantised model, a shorter context (-c), or put more layers on the GPU (-ngl) if it "
       "has room.",
       kWatchHost}},
     {"harmless-mlock",
      kHost,
      Confidence::kProved,
-     "This is no failure: llama.cpp could not lock its memory against being swapped out, and works without it",
-     {"Without --mlock the warning goes; ulimit -l raises what may be locked."}},
+     "This is no failure: llama.cpp could not lock its memory against swapping, and works without that",
+     {"Without --mlock the warning goes away; ulimit -l raises the limit on locked memory."}},
     {"serving-prefill",
      kMemory,
      Confidence::kProved,
@@ -40,15 +39,15 @@ constexpr auto kPrograms = std::to_array<Meaning>({
     {"serving-static",
      kMemory,
      Confidence::kProved,
-     "Nothing of SGLang's static share of the device was left for keys and values once the weights were loaded",
+     "Once the weights were loaded, nothing of SGLang's static share of the device was left for keys and values",
      {"Raise --mem-fraction-static if the rest of the device is free (nvidia-smi); what is outside the share is needed "
       "for activations and CUDA graphs.",
       "Or make the weights smaller: quantisation, --tp over more GPUs."}},
     {"serving-retract",
      kMemory,
      Confidence::kProved,
-     "SGLang's pool for keys and values was full; it took requests back and computes them again later, so this costs "
-     "time and nothing has failed",
+     "SGLang's pool for keys and values was full; it retracted requests and computes them again later: that costs "
+     "time, and nothing has failed",
      {"If it comes often: a higher --schedule-conservativeness (1.3), a lower --max-running-requests, or a higher "
       "--mem-fraction-static."}},
     {"serving-preempt",
@@ -62,7 +61,7 @@ constexpr auto kPrograms = std::to_array<Meaning>({
      kMemory,
      Confidence::kLikely,
      "SGLang found one of its GPUs with much less free memory than the others: most often another process is on it",
-     {"See who holds it: nvidia-smi; an earlier server that did not end is the usual one.",
+     {"See who holds it: nvidia-smi; most often it is an earlier server that never ended.",
       "Or leave that GPU out: CUDA_VISIBLE_DEVICES, --base-gpu-id."}},
     {"vllm-sampler",
      kMemory,
@@ -84,7 +83,7 @@ constexpr auto kPrograms = std::to_array<Meaning>({
      "whether "
      "the GPU's or the host's",
      {"The server's log has the reason: journalctl -u ollama, or ~/.ollama/logs/server.log; give Faultline that.",
-      "A smaller model or a stronger quantisation tells whether it was memory."}},
+      "A smaller model or a stronger quantisation shows whether it was memory."}},
     {"batch-none",
      kMemory,
      Confidence::kLikely,
@@ -111,17 +110,15 @@ constexpr auto kPrograms = std::to_array<Meaning>({
     {"buffer-limit",
      kMemory,
      Confidence::kProved,
-     "One buffer was asked for that is larger than this device gives in one piece, however much memory is free",
+     "The program requested one buffer larger than this device allows in one piece, however much memory is free",
      {"Make it smaller: a smaller batch, a shorter sequence, attention or decoding in pieces (tiling), a smaller "
       "type."}},
     {"dispatched",
      kMemory,
      Confidence::kLikely,
      "The quantised model did not fit the GPU memory that accelerate counted as free, so device_map=\"auto\" would "
-     "have "
-     "put some of it on the CPU or the disk, which bitsandbytes does not take; nothing was loaded, and nothing says "
-     "how "
-     "much was missing",
+     "have put some of it on the CPU or the disk, which bitsandbytes does not accept; nothing was loaded, and the "
+     "message does not say how much was missing",
      {"See what is free before the model is loaded: nvidia-smi; an earlier model in the same notebook counts (del "
       "model, gc.collect(), torch.cuda.empty_cache(), or restart it).",
       "If it should fit, say so: device_map={\"\": 0} puts all of it on GPU 0 and tells by a real message if it does "
@@ -139,26 +136,26 @@ constexpr auto kPrograms = std::to_array<Meaning>({
     {"harmless-offload",
      kMemory,
      Confidence::kProved,
-     "This is no failure: accelerate found too little GPU memory free for the whole model and left some of it on the "
+     "This is no failure: accelerate found too little free GPU memory for the whole model and left part of it on the "
      "CPU or the disk; it works, slowly",
-     {"If all of it should fit: nvidia-smi before the model is loaded, and device_map={\"\": 0} to have it on GPU 0 or "
-      "fail."}},
+     {"If all of it should fit: run nvidia-smi before the model is loaded, and device_map={\"\": 0} to put it on GPU 0 "
+      "or fail."}},
     {"setup-count-memory",
      kDevice,
      Confidence::kLikely,
-     "CUDA could not be started in this process: the first look at the devices came back with error 2, out of memory. "
-     "There was not even room for a context, or the process has a limit of its own; how much was free is not said",
-     {"See who holds the devices, all of them: nvidia-smi; an earlier run that did not end is the usual one.",
+     "CUDA could not start in this process: the first look at the devices returned error 2, out of memory. There was "
+     "not even room for a context, or the process has a limit of its own; the message does not say how much was free",
+     {"See who holds the devices, all of them: nvidia-smi; most often it is an earlier run that never ended.",
       "A limit does it too: ulimit -v, a cgroup, a MIG slice, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT.",
-      "CUDA_VISIBLE_DEVICES with only the GPU that is wanted keeps a full one out of it; it must be set before the "
-      "program starts to use CUDA."}},
+      "CUDA_VISIBLE_DEVICES with only the GPU that you want leaves a full one out; set it before the program starts to "
+      "use CUDA."}},
     {"level-zero-lost",
      kLaunch,
      Confidence::kHint,
      "The Intel GPU stopped working for this process (UR_RESULT_ERROR_DEVICE_LOST): a kernel ran too long or went "
      "wrong, "
      "or the driver failed, which it also does when memory is short; the message does not say which",
-     {"A smaller batch or model tells whether it was memory.",
+     {"A smaller batch or model shows whether it was memory.",
       "dmesg | grep -i -E \"i915|xe \" shows what the driver saw."}},
     {"directx-lost",
      kLaunch,
@@ -210,28 +207,27 @@ constexpr auto kPrograms = std::to_array<Meaning>({
     {"gpu-lost",
      kLaunch,
      Confidence::kLikely,
-     "The GPU no longer answers on the bus: power, heat, the slot or the card; the program is not at fault, and memory "
-     "is not the matter",
+     "The GPU no longer answers on the bus: power, heat, the slot or the card. The program is not at fault, and memory "
+     "is not the problem",
      {"Restart the machine; dmesg | grep -i -E \"xid|nvrm\" shows what came before it.",
       "If it comes under load, look at power and heat: nvidia-smi -q -d POWER,TEMPERATURE, the power cables, the "
       "riser; "
-      "a lower limit (nvidia-smi -pl) tells whether it is power."}},
+      "a lower limit (nvidia-smi -pl) shows whether it is power."}},
     {"nccl-timeout",
      kLaunch,
      Confidence::kLikely,
-     "A collective operation (NCCL) timed out: a rank did not come to it, or the network between them failed; memory "
-     "is "
-     "not said to be the matter",
-     {"Look at the ranks that did not arrive: one that ended in an error of its own (out of memory too), or waits "
+     "A collective operation (NCCL) timed out: a rank never reached it, or the network between them failed; the "
+     "message does not say that memory ran out",
+     {"Look at the ranks that never got there: one may have died of its own error (out of memory too), or wait "
       "elsewhere (uneven batches, a branch that only some ranks take). Give Faultline that rank's log.",
-      "TORCH_NCCL_DESYNC_DEBUG=1 and NCCL_DEBUG=INFO name them; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 keeps what each rank "
-      "did last.",
-      "If a rank is only slow (a checkpoint, an evaluation), init_process_group(timeout=…) gives it longer."}},
+      "TORCH_NCCL_DESYNC_DEBUG=1 and NCCL_DEBUG=INFO name them; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 records what each "
+      "rank did last.",
+      "If a rank is only slow (a checkpoint, an evaluation), init_process_group(timeout=…) gives it more time."}},
     {"nvenc-session",
      kMemory,
      Confidence::kHint,
-     "The encoder (NVENC) opened no further session and says out of memory: on consumer cards most often because the "
-     "driver's number of sessions at one time is used up, else because the device's memory is; it does not say which",
+     "The encoder (NVENC) could not open another session and says out of memory: on consumer cards most often the "
+     "driver's limit on sessions is reached, else GPU memory is full; it does not say which",
      {"nvidia-smi --query-gpu=encoder.stats.sessionCount,memory.used --format=csv shows both: sessions in use "
       "(streams, "
       "recordings and other encoders count), and memory.",
@@ -241,13 +237,13 @@ constexpr auto kPrograms = std::to_array<Meaning>({
      Confidence::kHint,
      "The driver of this Intel GPU was out of resources: its memory, registers or local memory for a kernel, or one "
      "buffer beyond its largest; it does not say which",
-     {"A smaller batch or model tells whether it was memory: xpu-smi stats -d 0 shows how full the device is.",
+     {"A smaller batch or model shows whether it was memory: xpu-smi stats -d 0 shows how full the device is.",
       "One buffer over 4 GB needs UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1."}},
     {"rocm-critical",
      kLaunch,
      Confidence::kHint,
-     "ROCm's runtime stopped the process for memory that it could not use (\"Memory in use\"): in a container most "
-     "often a right that is missing, not memory that is full",
+     "The ROCm runtime stopped the process over memory that it could not use (\"Memory in use\"): in a container most "
+     "often a missing permission, not full memory",
      {"In a container: --ipc=host --device /dev/kfd --device /dev/dri --group-add video; with SELinux, allow map on "
       "/dev/kfd.",
       "dmesg | grep -i -E \"amdgpu|avc\" shows what the driver, or SELinux, saw at that moment."}},

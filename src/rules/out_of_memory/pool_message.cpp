@@ -185,10 +185,10 @@ bool judge_host_pool(const StatedError& stated, Finding& finding) {
   conclude(finding, Confidence::kProved,
            size_words(stated) + " were asked for in " + stated.pool +
                ", a pool of the host's memory through which copies to the GPU go, and it had no room: what it may take "
-               "(64 GiB unless it is told otherwise), or RAM, did not suffice. The GPU's memory is not the matter.");
+               "(64 GiB unless it is told otherwise), or RAM, did not suffice. GPU memory is not the problem.");
   add_try(finding,
-          "Copy less at once: smaller batches, fewer of them prefetched (tf.data's prefetch), or the data in "
-          "pieces. free -h and ulimit -l show what RAM there is and how much of it may be locked.");
+          "Copy less at once: smaller batches, fewer of them prefetched (prefetch of tf.data), or the data in pieces. "
+          "free -h and ulimit -l show what RAM there is and how much of it may be locked.");
   if (const PoolLimitVariable variable = limit_variable_of(stated.pool); !variable.name.empty())
     add_try(finding, fmt::format("{} says how much that pool may take{}.", variable.name,
                                  variable.remark.empty() ? "" : fmt::format(" ({})", variable.remark)));

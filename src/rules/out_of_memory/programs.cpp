@@ -28,7 +28,7 @@ constexpr auto kPrograms = std::to_array<Program>({
     {"TensorRT-LLM",
      Platform::kCuda,
      {"Leave more of the device outside the cache of keys and values: a lower kv_cache_config.free_gpu_memory_fraction "
-      "(0.9 unless told), or its max_tokens.",
+      "(0.9 unless set), or its max_tokens.",
       "Smaller limits where the engine is built or started: max_batch_size, max_num_tokens, max_seq_len; a quantised "
       "model, or more GPUs (tp_size)."}},
     {"CatBoost",
@@ -44,11 +44,11 @@ constexpr auto kPrograms = std::to_array<Program>({
      {"A smaller image, batch or model, float16, attention in slices (--lowvram, --medvram in web interfaces)."}},
     {"LMDeploy",
      Platform::kCuda,
-     {"A lower --cache-max-entry-count (0.8 unless told: the share of free memory for keys and values), a shorter "
+     {"A lower --cache-max-entry-count (0.8 unless set: the share of free memory for keys and values), a shorter "
       "--session-len, a quantised model, --tp 2."}},
     {"Triton Inference Server",
      Platform::kCuda,
-     {"The pool is as large as --cuda-memory-pool-byte-size says (64 MiB unless told); raise it for this GPU if "
+     {"The pool is as large as --cuda-memory-pool-byte-size says (64 MiB unless set); raise it for this GPU if "
       "tensors "
       "between models should stay on it."},
      false},
@@ -115,7 +115,7 @@ constexpr auto kPrograms = std::to_array<Program>({
      false},
     {"COLMAP",
      Platform::kCuda,
-     {"Lower --SiftMatching.max_num_matches (32768 unless told; newer: --FeatureMatching.max_num_matches), or match on "
+     {"Lower --SiftMatching.max_num_matches (32768 unless set; newer: --FeatureMatching.max_num_matches), or match on "
       "the CPU: --SiftMatching.use_gpu 0.",
       "For dense stereo a smaller --PatchMatchStereo.max_image_size."},
      false},

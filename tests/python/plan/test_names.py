@@ -214,4 +214,4 @@ def test_a_checkpoint_that_does_not_fit_is_the_programs_own_error(dry_run, name)
     ran = dry_run(f"import torch\nm = torch.nn.Linear(4, 2).cuda()\nm.load_state_dict({state})\n")
     (finding,) = [f for f in ran.report()["findings"] if f["severity"] == "error"]
     assert finding["rule"] == "tensor/checkpoint-mismatch" and finding["location"]["line"] == 3
-    assert [part for part in [*said, "memory is not the matter"] if part not in words(finding)] == [], words(finding)
+    assert [part for part in [*said, "memory is not the problem"] if part not in words(finding)] == [], words(finding)
