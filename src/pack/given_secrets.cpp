@@ -15,47 +15,15 @@
 namespace faultline::pack {
 namespace {
 
-constexpr std::size_t kMostValue = 4 * kLooked, kMostBefore = 256, kMostLines = 64;
+constexpr std::size_t kMostLines = 64;
 constexpr std::string_view kCell = "\xe2\x94\x82";  // │
 
-bool is_quote(char c) { return c == '"' || c == '\'' || c == kEscapedDouble || c == kEscapedSingle; }
 bool ends_line(char c) { return c == '\n' || c == '\r'; }
 
-std::string_view line_before(std::string_view text, std::size_t at) {
-  const std::string_view some = text.substr(at > kMostBefore ? at - kMostBefore : 0, std::min(at, kMostBefore));
-  const std::size_t cut = some.find_last_of("\r\n");
-  return cut == npos ? some : some.substr(cut + 1);
-}
 std::string_view without_gaps(std::string_view text) {
   while (!text.empty() && is_gap(text.front())) text.remove_prefix(1);
   while (!text.empty() && (is_gap(text.back()) || text.back() == '\r')) text.remove_suffix(1);
   return text;
-}
-bool has_word(std::string_view line, std::string_view word) {
-  for (std::size_t at = line.find(word); at != npos; at = line.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || !is_alphanumeric(line[at - 1])) && (end == line.size() || !is_alphanumeric(line[end]))) return true;
-  }
-  return false;
-}
-
-// What stands there is no secret but the lack of one, or an expression of a program that makes it.
-bool is_no_secret(std::string_view value) {
-  const std::string small = lower(value.substr(0, value.find_first_of(" \t,;=")));
-  for (const std::string_view word : {"none", "null", "true", "false", "nil", "undefined", "str", "string"}) {
-    if (small == word) return true;
-  }
-  // getpass(), keys[0], $NAME, ${NAME}, <your token>, ****
-  const std::size_t name = run_of(value, "_.");
-  const char open = name < value.size() ? value[name] : '\0';
-  const bool is_call = name != 0 && (open == '(' || open == '[') && value.find(open == '(' ? ')' : ']') != npos;
-  const bool is_variable = value.size() > 1 && value[0] == '$' &&
-                           (value[1] == '{' || value[1] == '(' || run(value.substr(1), [](char c) {
-                                                                    return is_upper(c) || is_digit(c) || c == '_';
-                                                                  }) == value.size() - 1);
-  return value.empty() || is_call || is_variable || value.starts_with("os.environ") || value.starts_with("os.getenv") ||
-         value.starts_with("self.") || value.starts_with("args.") ||
-         (value.starts_with('<') && value.find('>') != npos) || value.find_first_not_of('*') == npos;
 }
 
 // Where another one begins: ", user=", "&x=1", "; name:".
@@ -131,6 +99,7 @@ class Giving {
     if (!assigns && (!is_option_ || gap_ == 0)) return {};
     if (sign == 1 && here.substr(1).starts_with('=')) return {};  // a comparison
     at_ += sign;
+    if (sign == 1 && here[0] == ':') at_ += type_length();
     while (at_ < text_.size() && (text_[at_] == '*' || text_[at_] == '`')) ++at_;  // of **Password:** X
     const std::size_t more = gaps();
     const Introduced given = value(assigns, more != 0);
@@ -138,7 +107,22 @@ class Giving {
     return given;
   }
 
+  // Of "password: str = 'X'" what says which type it has; 0: none does.
+  std::size_t type_length() const {
+    const std::string_view line = rest().substr(0, 64);
+    const std::size_t sign = line.substr(0, line.find_first_of("\r\n\"'")).find('=');
+    if (sign == npos || sign == 0) return 0;
+    const std::string_view type = without_gaps(line.substr(0, sign));
+    const std::size_t quote = line.find_first_not_of(" \t", sign + 1);
+    const bool is_type = !type.empty() && is_letter(type[0]) && run_of(type, "_.[]|?, ") == type.size();
+    return is_type && quote != npos && is_quote(line[quote]) ? sign + 1 : 0;
+  }
+
   Introduced value(bool assigns, bool apart) {
+    if (at_ < text_.size() && text_[at_] == '!') {  // a tag of YAML's
+      at_ += run(rest().substr(0, 64), [](char c) { return c == '!' || is_letter(c) || c == '/' || c == '_'; });
+      gaps();
+    }
     if (at_ >= text_.size()) return {};
     if (rest().starts_with("-----BEGIN") || rest().substr(1).starts_with("-----BEGIN")) return {};  // a private key
     const char open = text_[at_];
@@ -168,6 +152,10 @@ class Giving {
 
   // To the quote that closes it; over lines, where that is not far.
   Introduced quoted() {
+    if (const char quote = text_[at_]; rest().starts_with(std::string(3, quote))) {  // '''X'''
+      const std::size_t close = text_.substr(at_ + 3, kMostValue).find(std::string(3, quote));
+      if (close != npos && close != 0) return (at_ += 3, Introduced{at_, close});
+    }
     const std::string_view given = text_.substr(at_ + 1, kMostValue);
     const std::size_t close = given.find(text_[at_]), line = given.find_first_of("\r\n");
     if (given.starts_with("-----BEGIN")) return {};
@@ -205,7 +193,12 @@ class Giving {
         if (begin != npos || lines > 1) break;
         continue;
       }
-      const std::size_t inside = run(below, is_gap);
+      std::size_t inside = run(below, is_gap);
+      if (is_at_begin && words.starts_with("- ")) {  // an item
+        const std::size_t mark = 1 + run(words.substr(1), is_gap);
+        words.remove_prefix(mark);
+        inside += mark;
+      }
       if (begin != npos && (!is_at_begin || inside <= indent)) break;
       const std::size_t name = run_of(words, "_-.");
       const bool is_named =
@@ -229,6 +222,12 @@ class Giving {
     if (line.ends_with('<')) return in_element();
     skip_close();
     gaps();
+    // <property name="password">X</property>
+    if (const std::size_t tag = line.rfind('<'); line.ends_with('=') && tag != npos && line.find('>', tag) == npos) {
+      std::string_view more = rest().substr(0, kMostBefore);
+      more = more.substr(0, more.find('>'));
+      if (lower(more).find("value") == npos) return in_element();
+    }
     const std::string_view cell = rest().starts_with(kCell) ? kCell
                                   : rest().starts_with('|') ? std::string_view("|")
                                                             : "";
@@ -243,7 +242,11 @@ class Giving {
     if (!rest().starts_with(',')) return {};
     ++at_;
     const std::size_t apart = run(rest().substr(0, 64), [](char c) { return is_gap(c) || ends_line(c); });
-    if (at_ + apart < text_.size() && is_quote(text_[at_ + apart]) && is_quoted_) return (at_ += apart, quoted());
+    if (at_ + apart < text_.size() && is_quote(text_[at_ + apart]) && is_quoted_) {
+      const std::size_t here = at_ + apart;
+      const Introduced beside = beside_name();
+      return beside.secret != 0 ? beside : (at_ = here, quoted());
+    }
     // a row of values that commas part
     if (apart != 0 || is_quoted_ || !surely || !(line.empty() || line.ends_with(','))) return {};
     const std::string_view given = rest().substr(0, rest().substr(0, kLooked).find_first_of(", \t\r\n"));
@@ -254,8 +257,14 @@ class Giving {
   // <password>X</password>, <password encrypted="no">X<
   Introduced in_element() {
     const std::size_t end = rest().substr(0, kMostBefore).find_first_of(">\r\n");
-    if (end == npos || text_[at_ + end] != '>') return {};
-    const std::size_t begin = at_ + end + 1;
+    if (end == npos || text_[at_ + end] != '>' || text_[at_ + end - 1] == '/') return {};
+    constexpr std::string_view kAsIs = "<![CDATA[";
+    std::size_t begin = at_ + end + 1;
+    if (text_.substr(begin).starts_with(kAsIs)) {
+      begin += kAsIs.size();
+      const std::size_t length = text_.substr(begin, kMostValue).find("]]>");
+      return length == npos || length == 0 ? Introduced{} : Introduced{begin, length};
+    }
     const std::string_view given = text_.substr(begin, kMostValue);
     const std::size_t length = given.find('<');
     if (length == npos || length == 0 || given.starts_with("-----BEGIN")) return {};
@@ -286,7 +295,16 @@ class Giving {
     if (const Introduced beside = beside_name(); beside.secret != 0) return beside;
     at_ = name_.size();
     skip_close();
-    if (gaps() == 0) return {};
+    if (gaps() == 0) return is_password() ? below_login() : Introduced{};
+    if (before().ends_with("#define") && at_ < text_.size() && is_quote(text_[at_])) return quoted();
+    if (rest().starts_with("for ") && is_password()) {  // Password for user me: X
+      std::string_view line = rest().substr(0, 128);
+      line = line.substr(0, line.find_first_of("\r\n"));
+      const std::size_t sign = line.rfind(": ");
+      const std::string_view given = sign == npos ? std::string_view() : without_gaps(line.substr(sign + 2));
+      if (given.empty() || is_no_secret(given) || given.find(' ') != npos) return {};
+      return {at_ + line.find(given, sign + 2), given.size()};
+    }
     bool is_told = false;
     for (const std::string_view word : {"is ", "was ", "to "}) {
       if (!is_told && rest().starts_with(word)) {
@@ -299,13 +317,16 @@ class Giving {
     if (at_ >= text_.size()) return {};
     if (is_quote(text_[at_]) && is_told) return quoted();
     std::string_view given = rest().substr(0, rest().substr(0, kLooked).find_first_of(" \t\r\n\"'\x02\x03"));
-    while (!given.empty() && std::string_view(".,;)]}!").find(given.back()) != npos) given.remove_suffix(1);
-    if (given.size() < 4 || is_no_secret(given) || is_said_of_it(given)) return {};
     const std::string_view line = before();
+    const bool is_alone = without_gaps(line).empty() && is_password() &&
+                          (at_ + given.size() >= text_.size() || ends_line(text_[at_ + given.size()]));
+    while (!is_alone && !given.empty() && std::string_view(".,;)]}!").find(given.back()) != npos)
+      given.remove_suffix(1);
+    if (given.size() < 4 || is_no_secret(given) || is_said_of_it(given)) return {};
     const bool is_account = has_word(line, "login") || has_word(line, "machine") || has_word(line, "user");
     const char behind = at_ + given.size() < text_.size() ? text_[at_ + given.size()] : '\n';
     const bool is_line = without_gaps(line).empty() && ends_line(behind) && text_.substr(name_.size(), 1) == "\t";
-    const bool is_entry = without_gaps(line).empty() && ends_line(behind) && is_password();
+    const bool is_entry = is_alone;
     const bool is_value =
         given.find_first_of("()<>{}") == npos &&
         (is_mixed_up(given) || (given.size() >= 8 && std::any_of(given.begin(), given.end(), is_digit)));
@@ -313,6 +334,17 @@ class Giving {
     const bool gives = (is_account && is_password()) || is_line || is_entry ||
                        (is_told && (is_password() || is_value)) || (is_variable && is_value);
     return gives ? Introduced{at_, given.size()} : Introduced{};
+  }
+  // machine h ↵ login user ↵ password ↵ X
+  Introduced below_login() const {
+    if (at_ >= text_.size() || !ends_line(text_[at_])) return {};
+    const std::string_view above =
+        whole_.substr(name_at_ > kMostBefore ? name_at_ - kMostBefore : 0, std::min(name_at_, kMostBefore));
+    const std::size_t begin = at_ + run(rest().substr(0, 2), ends_line);
+    const std::size_t length =
+        run(text_.substr(begin, kLooked), [](char c) { return static_cast<unsigned char>(c) > ' '; });
+    if (!has_word(above, "login") || !has_word(above, "machine") || length < 4) return {};
+    return is_no_secret(text_.substr(begin, length)) ? Introduced{} : Introduced{begin, length};
   }
   bool is_password() const { return Scrubber::kind_of_secret(name_) == Kind::kPassword; }
 
@@ -334,106 +366,7 @@ class Giving {
   bool is_option_ = false, is_quoted_ = false;
 };
 
-// Commands whose option is a password. A login's option is another thing's without it.
-struct Typed {
-  std::string_view command, option;
-  bool is_login = false, stands_apart = true;  // from its option; together with it always
-};
-constexpr std::array<Typed, 22> kTyped = {{{"mysql", "-p", false, false},
-                                           {"mysqldump", "-p", false, false},
-                                           {"mariadb", "-p", false, false},
-                                           {"sshpass", "-p"},
-                                           {"docker", "-p", true},
-                                           {"podman", "-p", true},
-                                           {"nerdctl", "-p", true},
-                                           {"buildah", "-p", true},
-                                           {"skopeo", "-p", true},
-                                           {"helm", "-p", true},
-                                           {"oras", "-p", true},
-                                           {"crane", "-p", true},
-                                           {"az", "-p", true},
-                                           {"oc", "-p", true},
-                                           {"cf", "-p", true},
-                                           {"redis-cli", "-a"},
-                                           {"unzip", "-P"},
-                                           {"zip", "-P"},
-                                           {"7z", "-p", false, false},
-                                           {"ldapsearch", "-w"},
-                                           {"ssh-keygen", "-N"},
-                                           {"ipmitool", "-P"}}};
-
 }  // namespace
-
-std::string lower(std::string_view text) {
-  std::string small(text);
-  for (char& c : small) c = is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
-  return small;
-}
-
-Introduced bearer(std::string_view text) {
-  if (text.empty() || std::string_view("bB").find(text[0]) == npos) return {};
-  for (const std::string_view word : {"bearer", "basic"}) {
-    if (lower(text.substr(0, word.size())) != word) continue;
-    const std::size_t before = word.size() + run(text.substr(word.size(), kLooked), is_gap);
-    const std::size_t length = run_of(text.substr(before), "._~+/=-");
-    const std::string_view given = text.substr(before, length);
-    // "Basic information" is none
-    const bool is_encoded = std::any_of(given.begin(), given.end(), [](char c) { return is_digit(c) || c == '='; });
-    if (before != word.size() && length >= 12 && (word == "bearer" || is_encoded)) return {before, length};
-  }
-  return {};
-}
-
-Introduced url_credentials(std::string_view text) {
-  const std::size_t scheme = run_of(text.substr(0, 32), "+.-");
-  if (scheme == 0 || text.substr(scheme, 3) != "://") return {};
-  std::string_view rest = text.substr(scheme + 3, 512);
-  rest = rest.substr(0, rest.find_first_of(" \t\r\n\"'<>\x02\x03"));
-  const std::size_t end = std::min(rest.find_first_of("/?#"), rest.size());
-  std::size_t at = rest.substr(0, end).rfind('@');
-  // a password with a stroke in it; what is a number behind the colon is a port
-  const std::size_t colon = rest.substr(0, end).find(':');
-  if (at == npos && colon != npos && run(rest.substr(colon + 1, end - colon - 1), is_digit) < end - colon - 1)
-    at = rest.find('@');
-  return at == npos || at == 0 ? Introduced{} : Introduced{scheme + 3, at};
-}
-
-Introduced login(std::string_view text) {
-  if (!text.starts_with('-')) return {};
-  for (const std::string_view option : {"-u ", "-u", "--user ", "--user=", "--proxy-user ", "--proxy-user="}) {
-    if (!text.starts_with(option)) continue;
-    std::size_t at = option.size();
-    if (at < text.size() && (text[at] == '"' || text[at] == '\'')) ++at;
-    const std::string_view rest = text.substr(at, kLooked);
-    const std::size_t length = std::min(rest.find_first_of(" \t\r\n\"'\x02\x03"), rest.size());
-    const std::string_view value = rest.substr(0, length);
-    const std::size_t name = run_of(value, "_-@");
-    const bool is_number = std::all_of(value.begin(), value.end(), [](char c) { return is_digit(c) || c == ':'; });
-    if (name != 0 && name + 1 < value.size() && value[name] == ':' && !is_number) return {at, length};
-  }
-  return {};
-}
-
-Introduced typed_secret(std::string_view text, std::size_t at) {
-  const std::string_view rest = text.substr(at, kMostValue);
-  if (rest.size() < 3 || rest[0] != '-' || std::string_view("pPawN").find(rest[1]) == npos || rest[2] == '-') return {};
-  const std::string_view line = line_before(text, at);
-  for (const Typed& typed : kTyped) {
-    if (!rest.starts_with(typed.option) || !has_word(line, typed.command)) continue;
-    if (typed.is_login && !has_word(line, "login")) continue;
-    std::size_t begin = typed.option.size();
-    const std::size_t apart = run(rest.substr(begin), [](char c) { return is_gap(c) || c == '='; });
-    if (apart != 0 && !typed.stands_apart) continue;
-    begin += apart;
-    if (begin >= rest.size()) continue;
-    const std::size_t close = is_quote(rest[begin]) ? rest.find(rest[begin], begin + 1) : npos;
-    if (close != npos) ++begin;
-    const std::size_t end = close != npos ? close : std::min(rest.find_first_of(" \t\r\n\"'", begin), rest.size());
-    const std::string_view value = rest.substr(begin, end - begin);
-    if (!value.empty() && !value.starts_with('-') && !is_no_secret(value)) return {begin, value.size()};
-  }
-  return {};
-}
 
 Introduced given_secret(std::string_view text, std::size_t at) { return Giving(text, at).found(); }
 

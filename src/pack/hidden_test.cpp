@@ -1,7 +1,7 @@
 // What people hide their secrets behind: colours, escapes, other spellings. Each row is a text with "zq" in all that must go; its clean twin stays.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "pack/rewrite.h"
 #include "pack/scrubber.h"
@@ -192,14 +192,50 @@ TEST(Hidden, AHostileTextFourTimesAsLongCostsFourTimes) {
   const auto seconds = [](const std::string& unit, std::size_t bytes) {
     std::string text = "/usr/";
     while (text.size() < bytes) text += unit;
-    const auto begin = std::chrono::steady_clock::now();
+    const std::clock_t begin = std::clock();  // of the processor: others may be busy
     Scrubber one(berta());
     EXPECT_FALSE(one.scrub(text).empty());
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   };
-  for (const char* unit : {"-",      "/",    "\\n", "%2F",  "\x1b[1m",     "a@",   "password", "password=\n",  "\"/a",
-                           "token ", "../",  "::",  "1.",   "-----BEGIN ", "eyJ.", "https://", "https://a:b/", "$HOME/",
-                           "C:\\",   "\\\"", "zq",  "_hf_", "-p"}) {
+  for (const char* unit : {"-",
+                           "/",
+                           "\\n",
+                           "%2F",
+                           "\x1b[1m",
+                           "a@",
+                           "password",
+                           "password=\n",
+                           "\"/a",
+                           "token ",
+                           "../",
+                           "::",
+                           "1.",
+                           "-----BEGIN ",
+                           "eyJ.",
+                           "https://",
+                           "https://a:b/",
+                           "$HOME/",
+                           "C:\\",
+                           "\\\"",
+                           "zq",
+                           "_hf_",
+                           "-p",
+                           "password: ",
+                           "password\n",
+                           "password for ",
+                           "password: !a ",
+                           "password:\n- ",
+                           "<a b=\"password\">",
+                           "<password><![CDATA[",
+                           "password='''",
+                           "thin:a/",
+                           "\\u{",
+                           "\\U0000",
+                           "\xe2\x80\x8b",
+                           "password  b\n",
+                           "password;b\n",
+                           "eyJhbGciOiJ9.a.",
+                           "\"password\", "}) {
     const double once = seconds(unit, 100'000), four = seconds(unit, 400'000);
     EXPECT_LT(four, 12 * once + 0.2) << unit;
     EXPECT_LT(four, 3) << unit;

@@ -149,6 +149,30 @@ TEST(Planted, NotationsThatGiveANameSomething) {
                 "{\\\"password\\\": \\\"zqhunter\\\"}",
                 "passin pass:zqhunter",
                 "Authorization: Basic zqhunter=="});
+  expect_taken({"password = '''zqhunter'''",
+                "password = \"\"\"zqone\nzqtwo\"\"\"",
+                "password: str = \"zqhunter\"",
+                "password: Optional[str] = 'zqhunter'",
+                "val apiKey: String = \"zqhunter\"",
+                "#define API_KEY \"zqhunter\"",
+                "password: !vault |\n  zqone\n  zqtwo\n",
+                "password: !ENV 'zqhunter'",
+                "password:\n- zqhunter\n",
+                "  password:\n    - zqone\n    - zqtwo\n",
+                "<property name=\"db.password\">zqhunter</property>",
+                "<entry key='api.key'>zqhunter</entry>",
+                "<string name=\"api_key\" translatable=\"false\">zqhunter</string>",
+                "<secret><![CDATA[zqhun<ter]]></secret>",
+                "<property name=\"password\"><![CDATA[zqhunter]]></property>",
+                "seen {\"name\": \"API_KEY\", \"value\": \"zqhunter\"} there",
+                "{name: 'DB_PASSWORD', value: 'zqhunter'}",
+                "Password for user me: zqhunter",
+                "password for 'https://me@h.example': zqhunter!",
+                "machine h.example\nlogin me\npassword\nzqhunter\n",
+                "machine h.example\n  login me\n  password zqhunter!\n",
+                "jdbc:oracle:thin:me/zqhunter@h:1521:x",
+                "SECRET_KEY_BASE=zqhunter",
+                "_auth = zqhunter"});
   expect_taken({"docker login -u someone -p zqhunter registry.example", "docker login -pzqhunter",
                 "sshpass -p zqhunter ssh x", "podman login -p 'zqhunter' x", "redis-cli -a zqhunter ping",
                 "unzip -P zqhunter a.zip", "az login -u x -p zqhunter", "docker login --password zqhunter",
@@ -158,7 +182,8 @@ TEST(Planted, NotationsThatGiveANameSomething) {
 TEST(Planted, TablesWhoseHeaderNamesASecret) {
   expect_taken({"| user | password |\n|------|----------|\n| x | zqone |\n| y | zqtwo |\n",
                 "user,password,host\nx,zqone,h\ny,zqtwo,h\n", "user\tapi_key\nx\tzqone\n",
-                " user | passwd \n------+--------\n x | zqone\n",
+                " user | passwd \n------+--------\n x | zqone\n", "user;password;host\nx;zqone;h\n",
+                "user  password\nx     zqone\ny     zqtwo\n", "  NAME    API_KEY    AGE\n  x       zqone      3d\n",
                 "\xe2\x94\x82 user \xe2\x94\x82 secret \xe2\x94\x82\n\xe2\x94\x9c\xe2\x94\x80\n\xe2\x94\x82 x "
                 "\xe2\x94\x82 zqone \xe2\x94\x82\n"});
   const std::string after = "user,password\nx,zqone\nCUDA out of memory\na,b\n";
@@ -180,16 +205,21 @@ TEST(Planted, TokensOfManyMakers) {
                              "https://d.cloudfront.net/a?Expires=1&Signature=zq" + kTail + "__&Key-Pair-Id=APKA",
                              "AccountName=a;AccountKey=zq" + kTail + kTail + "==;EndpointSuffix=core.windows.net",
                              "SharedAccessSignature sr=x&sig=zq" + kTail + "%3d&se=1",
+                             "bot 945558583:AAzq3430hMhvOMmnUAAk3wmgzotHddyLXev says", "x SKzq" + kTail + " y",
+                             "eyJhbGciOiJSU0EtT0FFUCJ9.zqab12.zqcd34.zqefgh.zqijkl",
                              "wrote " + kSecret + kTail + " to it", "id " + kSecret + "/" + kTail + "+x=="});
   expect_taken(texts);
 }
 
 TEST(Planted, TokensWrittenInEscapes) {
   const std::string body = "R7x" + kTail;
-  expect_taken({"hf%5Fzq" + body, "%68%66_zq" + body, "hf\\u005fzq" + body, "\\u0068f_zq" + body, "hf\\x5fzq" + body,
-                "hf&#95;zq" + body, "hf&#x5f;zq" + body, "ghp%5fzq" + body, "password%3Dzqhunter",
-                "api_key\\u003dzqhunter", "\\u0070assword=zqhunter", "pass%77ord=zqhunter", "hf\\\\u005fzq" + body,
-                "token%3A%20hf_zq" + body});
+  expect_taken({"hf%5Fzq" + body,           "%68%66_zq" + body,        "hf\\u005fzq" + body,
+                "\\u0068f_zq" + body,       "hf\\x5fzq" + body,        "hf&#95;zq" + body,
+                "hf&#x5f;zq" + body,        "ghp%5fzq" + body,         "password%3Dzqhunter",
+                "api_key\\u003dzqhunter",   "\\u0070assword=zqhunter", "pass%77ord=zqhunter",
+                "hf\\\\u005fzq" + body,     "token%3A%20hf_zq" + body, "hf\\137zq" + body,
+                "\\150\\146_zq" + body,     "\\U00000068f_zq" + body,  "hf\\u{5f}zq" + body,
+                "hf_\xe2\x80\x8bzq" + body, "hf\xc2\xad_zq" + body,    "pass\xe2\x80\x8bword=zqhunter"});
 }
 
 TEST(Planted, WhatIsNoSecretStays) {
@@ -220,6 +250,17 @@ TEST(Planted, WhatIsNoSecretStays) {
         "password is required",
         "password | string",
         "<password></password>",
+        "<password/>text<x>",
+        "password: str",
+        "password: str = None",
+        "def f(password: str, x: int = 3)",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "user  pid  memory\nroot  12  3\n",
+        "<property name=\"batch\">zq</property>",
+        "\\1 \\12 \\200",
+        "caf\xc3\xa9 \xe2\x86\x92 \xef\xbc\xa1",
+        "a\xe2\x80\x8bb",
+        "SKLEARN",
         "passwordless",
         "docker run -p 8080:80 x",
         "ssh -p 2222 x",

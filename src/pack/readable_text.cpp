@@ -67,10 +67,30 @@ struct Written {
   char is = '\0';
 };
 
-// %68, \x68, \u0068, \\u0068, &#104;, &#x68;, &quot;
+bool is_octal(char c) { return c >= '0' && c <= '7'; }
+
+// Characters that nobody sees: blanks without width, the mark of the byte order, a soft hyphen.
+std::size_t unseen_length(std::string_view rest) {
+  for (const std::string_view one :
+       {"\xe2\x80\x8b", "\xe2\x80\x8c", "\xe2\x80\x8d", "\xe2\x81\xa0", "\xef\xbb\xbf", "\xc2\xad"}) {
+    if (rest.starts_with(one)) return one.size();
+  }
+  return 0;
+}
+
+// %68, \x68, \150, \u0068, \\u0068, \U00000068, \u{68}, &#104;, &#x68;, &quot;
 Written written_in_digits(std::string_view rest) {
   if (rest[0] == '%') return {3, character_of(rest.substr(1), 2)};
   if (rest[0] == '\\') {
+    if (rest.starts_with("\\U")) return {10, as_escaped(character_of(rest.substr(2), 8))};
+    if (rest.starts_with("\\u{")) {
+      const std::size_t end = rest.substr(0, 12).find('}');
+      return end == npos || end < 4 ? Written{} : Written{end + 1, as_escaped(character_of(rest.substr(3), end - 3))};
+    }
+    if (rest.size() > 3 && (rest[1] == '0' || rest[1] == '1') && is_octal(rest[2]) && is_octal(rest[3])) {
+      const int value = (rest[1] - '0') * 64 + (rest[2] - '0') * 8 + (rest[3] - '0');
+      return value >= ' ' && value <= '~' ? Written{4, as_escaped(static_cast<char>(value))} : Written{};
+    }
     for (const std::string_view begin : {"\\u", "\\\\u"}) {
       if (rest.starts_with(begin)) return {begin.size() + 4, as_escaped(character_of(rest.substr(begin.size()), 4))};
     }
@@ -101,7 +121,7 @@ bool ends_windows_path(char c) {
 }  // namespace
 
 ReadableText::ReadableText(std::string_view raw) : raw_(raw) {
-  if (raw.find_first_of("\x1b\\%&") == npos) return;
+  if (raw.find_first_of("\x1b\\%&\xe2\xef\xc2") == npos) return;
   is_changed_ = true;
   plain_.reserve(raw.size());
   const auto edit = [&](std::size_t at, std::size_t length, char is, bool stays) {
@@ -119,6 +139,9 @@ ReadableText::ReadableText(std::string_view raw) : raw_(raw) {
       is_windows = raw.substr(at + 1, 1) == "\\" && raw.substr(at + 2, 1) != "\"" && raw.substr(at + 2, 1) != "'";
     if (rest.starts_with(kSeam)) {
       at += edit(at, kSeam.size(), '\n', true);
+    } else if (const std::size_t unseen = c == '\xe2' || c == '\xef' || c == '\xc2' ? unseen_length(rest) : 0;
+               unseen != 0) {
+      at += edit(at, unseen, '\0', false);
     } else if (c == '\x1b') {
       at += edit(at, 1 + sequence_length(rest.substr(1)), '\0', true);
     } else if (const std::size_t escape = c == '\\' ? written_escape(rest) : 0; escape != 0) {

@@ -115,6 +115,11 @@ std::size_t piece_length(std::string_view text) {
   return cut;
 }
 
+// sha256:9f86…: of an image's layer, a file; whoever has the thing can tell it.
+bool is_digest(std::string_view before, std::size_t length) {
+  return (before.ends_with("sha256:") && length == 64) || (before.ends_with("sha512:") && length == 128);
+}
+
 }  // namespace
 
 std::string_view name_of(Kind kind) { return kKinds[static_cast<std::size_t>(kind)].name; }
@@ -387,7 +392,8 @@ Scrubber::Taken Scrubber::secret_at(std::string_view text, std::size_t at, std::
   if (const Introduced found = url_credentials(rest); found.secret != 0) return introduced(found, Kind::kPassword);
   if (const Introduced found = login(rest); found.secret != 0) return introduced(found, Kind::kPassword);
   if (const Introduced found = typed_secret(text, at); found.secret != 0) return introduced(found, Kind::kPassword);
-  if (const std::size_t length = token_length(rest); length != 0) return whole(Kind::kToken, length);
+  if (const std::size_t length = token_length(rest); length != 0 && !is_digest(text.substr(0, at), length))
+    return whole(Kind::kToken, length);
   if (seam != npos && seam > at) {  // what follows is of another colour
     if (const std::size_t length = token_length(text.substr(at, seam - at)); length != 0)
       return whole(Kind::kToken, length);

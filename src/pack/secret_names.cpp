@@ -80,7 +80,9 @@ Says what_says(std::string_view name) {
   const std::string words = of_secret(name);
   if (words.empty() || std::string_view("detysnlkwhgpr").find(words.back()) == npos) return Says::kNothing;
   const auto [before, last] = last_words(words);
-  if (is_one_of(last, kSecretWords) || words.ends_with("access_key_id")) return Says::kSurely;
+  if (is_one_of(last, kSecretWords) || words.ends_with("access_key_id") || words.ends_with("secret_key_base") ||
+      words == "_auth")
+    return Says::kSurely;
   if (std::any_of(kEnds.begin(), kEnds.end(), [word = last](std::string_view end) { return word.ends_with(end); }))
     return Says::kSurely;
   if (last == "key" && is_one_of(before, kKeysOf)) return Says::kSurely;

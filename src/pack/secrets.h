@@ -44,6 +44,14 @@ std::size_t address_length(std::string_view text);  // IPv4, IPv6, a network car
 // Letters and digits that change often: `abcd1234efgh`, not `layer12` and not `blocks.3.fc1`.
 bool is_mixed_up(std::string_view value);
 
+// How far is looked behind a name, and before it in its line.
+inline constexpr std::size_t kMostValue = 4 * kLooked, kMostBefore = 256;
+bool is_quote(char c);
+std::string_view line_before(std::string_view text, std::size_t at);
+bool has_word(std::string_view line, std::string_view word);
+// What stands there is no secret but the lack of one, or an expression of a program that makes it.
+bool is_no_secret(std::string_view value);
+
 // "Bearer ", "https://": how much stands before the secret, and the secret itself.
 struct Introduced {
   std::size_t before = 0, secret = 0;

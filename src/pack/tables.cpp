@@ -21,6 +21,10 @@ struct Cell {
 
 // Bytes that part the cells of a line at this place; 0: none do.
 std::size_t parts(std::string_view rest, char between) {
+  if (between == ' ') {  // columns that stand apart
+    const std::size_t gap = run(rest, is_gap);
+    return gap > 1 ? gap : 0;
+  }
   if (between != '|') return rest[0] == between ? 1 : 0;
   if (rest[0] == '|') return 1;
   return rest.starts_with("\xe2\x94\x82") || rest.starts_with("\xe2\x94\x83") ? 3 : 0;
@@ -37,7 +41,11 @@ std::vector<Cell> cells_of(std::string_view line, char between) {
     cells.push_back({begin, end - begin});
   };
   std::size_t begin = 0;
-  for (std::size_t at = 0; at < line.size() && cells.size() < kMostCells;) {
+  if (between == ' ') {
+    begin = run(line, is_gap);
+    while (line.size() > begin && (is_gap(line.back()) || line.back() == '\r')) line.remove_suffix(1);
+  }
+  for (std::size_t at = begin; at < line.size() && cells.size() < kMostCells;) {
     const std::size_t length = parts(line.substr(at), between);
     if (length != 0) {
       add(begin, at);
@@ -59,7 +67,7 @@ class Table {
   // Is this line a header that names a secret?
   bool begins(std::string_view line) {
     columns_.clear();
-    for (const char between : {'|', ',', '\t'}) {
+    for (const char between : {'|', ',', ';', '\t', ' '}) {
       if (line.find(between) == npos && (between != '|' || line.find(kBoxes) == npos)) continue;
       const std::vector<Cell> cells = cells_of(line, between);
       // a sentence has commas too
@@ -68,7 +76,9 @@ class Table {
         return title.size() <= kMostTitle &&
                (between == '|' || (!title.empty() && run_of(title, "_-.") == title.size()));
       });
-      if (cells.size() < 2 || !is_plain || (between == ',' && line.find(", ") != npos)) continue;
+      if (cells.size() < 2 || !is_plain ||
+          ((between == ',' || between == ';') && line.find(std::string{between, ' '}) != npos))
+        continue;
       for (std::size_t i = 0; i < cells.size(); ++i) {
         const std::string_view title = line.substr(cells[i].at, cells[i].length);
         if (run_of(title, "_-.") == title.size() && Scrubber::surely_names_secret(title))

@@ -121,6 +121,7 @@ constexpr Prefix kPrefixes[] = {
     {"ops_eyJ", 20, "+/=_-"},
     {"A3-", 26, "-", true},
     {"AGE-SECRET-KEY-1", 20, ""},
+    {"SK", 32, "", true},
     // money and mail
     {"sk_live_", 12, ""},
     {"sk_test_", 12, ""},
@@ -173,7 +174,7 @@ constexpr std::array<bool, 256> kBeginsPrefix = [] {
   return begins;
 }();
 
-// Three parts of base64 with points between, the first of which is a JSON object.
+// Three parts of base64 with points between, or five where it is encrypted; the first is a JSON object.
 std::size_t jwt_length(std::string_view text) {
   if (!text.starts_with("eyJ")) return 0;
   const std::size_t head = run_of(text.substr(0, kLooked), "_-");
@@ -181,8 +182,20 @@ std::size_t jwt_length(std::string_view text) {
   const std::size_t body = run_of(text.substr(head + 1), "_-");
   if (body < 4) return 0;
   std::size_t all = head + 1 + body;
-  if (all < text.size() && text[all] == '.') all += 1 + run_of(text.substr(all + 1), "_-");
+  for (int part = 2; part < 5 && all < text.size() && text[all] == '.'; ++part) {
+    const std::size_t more = run_of(text.substr(all + 1), "_-");
+    if (more == 0 && part != 2) break;
+    all += 1 + more;
+  }
   return all;
+}
+
+// A bot of Telegram's: its number, and 35 characters.
+std::size_t bot_length(std::string_view text) {
+  const std::size_t number = run(text.substr(0, 12), is_digit);
+  if (number < 8 || number > 10 || text.substr(number, 3) != ":AA") return 0;
+  const std::size_t length = run_of(text.substr(number + 1, kLooked), kDashed);
+  return length >= 33 && length <= 40 ? number + 1 + length : 0;
 }
 
 // Does a word end here, and not a file's name or a longer name?
@@ -267,6 +280,7 @@ std::size_t random_length(std::string_view text) {
 std::size_t token_length(std::string_view text) {
   if (const std::size_t length = token_with_prefix(text); length != 0) return length;
   if (const std::size_t length = jwt_length(text); length != 0) return length;
+  if (const std::size_t length = bot_length(text); length != 0) return length;
   if (const std::size_t length = key_of_forty(text); length != 0) return length;
   if (const std::size_t length = hex_length(text); length != 0) return length;
   return random_length(text);
