@@ -267,7 +267,8 @@ std::string peak_text(const Page& page, const Plan& plan) {
     text += fmt::format(" + {} {}", format_bytes(taken_bytes - known),
                         plan.framework.empty() ? "cached" : "free in the pool");
   if (plan.peak_outside_bytes != 0)
-    text += fmt::format(" + {} outside PyTorch's allocator", format_bytes(plan.peak_outside_bytes));
+    text += fmt::format(" + {} {}", format_bytes(plan.peak_outside_bytes),
+                        plan.framework.empty() ? "outside PyTorch's allocator" : "beside the pool");
   text += fmt::format(" + {} {}", format_bytes(plan.context_bytes),
                       plan.framework == "tensorflow" ? "context and TensorFlow's reserve" : "context");
   return text.substr(text.starts_with(" + ") ? 3 : 0) + " = " + format_bytes(std::max(known, taken_bytes));

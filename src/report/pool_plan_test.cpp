@@ -51,6 +51,11 @@ TEST(PoolPlan, TheReserveAndStepsAreNamedAsTheFrameworkHasThem) {
   Plan stepped = in_a_pool("jax", kGiB, kGiB);
   stepped.steps = 3;
   EXPECT_TRUE(has(told(std::move(stepped)), "seen 3 steps in"));
+  for (const char* framework : {"jax", ""}) {
+    Plan outside = in_a_pool(framework, kGiB, kGiB);
+    outside.peak_outside_bytes = kGiB;
+    EXPECT_TRUE(has(told(std::move(outside)), *framework ? "1.00 GiB beside the pool" : "outside PyTorch's allocator"));
+  }
 }
 
 TEST(PoolPlan, TheShareIsNamedByItsUsualSettingOnlyWhereNoneIsSet) {

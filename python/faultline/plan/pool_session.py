@@ -20,7 +20,7 @@ from .device import HEAP_DRIVER, OutOfMemory, PoolDevice
 from .estimates import Estimated, may_be_taken
 from .gpu import Gpu
 from .notes import Notes
-from .unplannable import Unplannable
+from .unplannable import Unplannable, of_own_code
 
 _BATCHES = ("batch_size", "batch", "bs", "BATCH_SIZE", "BATCH", "per_device_batch_size", "train_batch_size")
 
@@ -188,6 +188,8 @@ class PoolSession:
             seen.add(id(at))
             at = at.__cause__ or at.__context__
         self.decided_by_stand_in = bool(self.notes.stand_in_read) and not self.died_of_memory
+        if limit := of_own_code(problem, trace):
+            Unplannable(limit)
         self.problem = {
             "type": type(problem).__name__,
             "message": str(problem)[:600],

@@ -100,7 +100,14 @@ def of_own_mistake(problem: BaseException, trace) -> str:
         return own_failure(
             f"{operation} is refused here, and PyTorch's kernel for the CPU takes the same operands", problem
         )
+    return of_own_code(problem, trace)
+
+
+def of_own_code(problem: BaseException, trace) -> str:
+    """In words, where code of the dry run failed that does not fail on purpose; empty: it did not."""
     frames = traceback.extract_tb(trace)
+    if is_meant(problem) or not isinstance(problem, Exception):
+        return ""
     if frames and is_own(frames[-1].filename) and isinstance(problem, _MISTAKES):
         return own_failure(f"{frames[-1].name}() failed", problem)
     return ""

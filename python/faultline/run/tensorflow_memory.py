@@ -188,17 +188,17 @@ class TensorFlowMemory:
             return
         self._last_failure = (kind, asked[0]) if asked else (kind, stack)
         name = op.type if op is not None else (found[1] or found[2]) if found else ""
+        inside = _in_graph(message)
+        for file, line, function in inside[1] if inside is not None else ():
+            stack = self._log.stack(stack, self._log.frame(function, file, int(line)))
         if asked is not None:
             size = math.prod(int(side) for side in asked[1].split(",") if side) * self._size_of(asked[2])
             self._log.refused(self._pool_of(f"/device:{asked[3]}:{asked[4]}"), size, stack, name)
             return
         if kind == "ResourceExhaustedError":
             return  # in other words; what ended the program is told with its own
-        inside = _in_graph(message)
         if inside is not None:  # what the traced function was given is not what the operation was
-            name, frames, words = inside
-            for file, line, function in frames:
-                stack = self._log.stack(stack, self._log.frame(function, file, int(line)))
+            name, _, words = inside
             return self._log.failed(name, (), words, stack)
         self._log.failed(
             name or "an operation",

@@ -415,3 +415,16 @@ def test_a_function_of_a_running_program(binary, tmp_path):
     )
     assert done.stdout.split() == ["True", "False", "85", "True", "True"], done.stderr
     assert "os.fork" not in done.stderr
+
+
+KERNEL = "from jax.experimental import pallas as pl\ndef double(x, y): y[...] = x[...] * 2\n@jax.jit\ndef f(x): return (PART @ x.T).sum()\nf(jnp.ones((4096, 4096)))\n"
+
+
+@pytest.mark.parametrize(
+    "part", ["pl.pallas_call(double, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)", "(x * 2)"]
+)
+def test_what_cannot_be_compiled_here_has_no_verdict(plan, part):
+    ran = plan(KERNEL.replace("PART", part))
+    assert ran.status == 0, ran.err
+    assert (ran.summary["unplanned"] is not None) == ("pallas" in part)
+    assert "pallas" not in part or "what f takes beside its results is not known" in ran.summary["unplanned"]["text"]

@@ -343,3 +343,19 @@ def test_of_two_frameworks_one_is_planned_and_the_other_is_named(plan, order, ex
     told = [(ran.summary["unplanned"] or {}).get("text", ""), *(note.get("verdict", "") for note in ran.notes())]
     assert ran.summary["peak_allocated"] >= 4 * MIB
     assert any(expected in text for text in told) if expected else not any("TensorFlow" in text for text in told)
+
+
+BROKEN = "from faultline.plan.for_tensorflow import eager\ndef broken(*_): return {}['nothing']\nif OURS: eager.Eager.take_all = broken\nx = tf.ones([4])\n{}['of the program']\n"
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_mistake_of_the_dry_run_is_not_called_the_programs(plan, ours):
+    program = BROKEN.replace("OURS", str(ours))
+    if ours:
+        program = program.replace(
+            "def broken(*_): return {}['nothing']",
+            "exec(compile(\"def broken(*_): return {}['nothing']\", eager.__file__, 'exec'))",
+        )
+    ran = plan(program)
+    assert ran.status == 1 and (ran.summary["unplanned"] is not None) == ours, ran.err
+    assert not ours or "this is a failure of Faultline's dry run" in ran.summary["unplanned"]["text"]

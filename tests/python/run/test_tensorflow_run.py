@@ -127,6 +127,14 @@ class TestTensorFlow:
         assert "3.64 TiB were asked for by RandomStandardNormal" in finding["message"]
         assert finding["holders"][0]["location"]["line"] == 2
 
+    @pytest.mark.parametrize("many, found", [(1000000, [("memory/out-of-memory", "error", 4)]), (10, [])])
+    def test_out_of_memory_inside_a_traced_function_has_the_line_inside(self, binary, tmp_path, many, found):
+        program = "import tensorflow as tf\n@tf.function\ndef step(n):\n    return tf.reduce_sum(tf.zeros(tf.stack([n, 1000, 1000])))\nstep(tf.constant(MANY))\n"
+        done = run(
+            binary, tmp_path, program.replace("MANY", str(many)), environment={"TF_ENABLE_ONEDNN_OPTS": "0"}
+        )
+        assert done[2] == found, done[0].stderr
+
     def test_training_that_is_fine_is_clean(self, binary, tmp_path):
         done, report, found = run(
             binary,

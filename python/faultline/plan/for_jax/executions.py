@@ -231,10 +231,8 @@ class Executions:
                 by_cpu = cpu_temporary_bytes(function, avals, donated, known.keep_unused)
                 return Estimated(*temporary_bytes(jaxpr, by_cpu, self._workspace_bytes()), _ESTIMATED)
             except Exception as problem:
-                self._session.notes.add(
-                    "kernel",
-                    f"what {known.name} takes beside its results is not known: it could not be compiled ({type(problem).__name__})",
-                    verdict=f"without the temporaries of {known.name}",
+                Unplannable(
+                    f"what {known.name} takes beside its results is not known: it could not be compiled here ({type(problem).__name__})"
                 )
                 return 0
 

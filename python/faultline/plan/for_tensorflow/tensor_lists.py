@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import math
 
+_MADE_ALIKE = ("ZerosLike", "AddN", "AddV2")
+_MOST_PIECES = 1 << 14
+
 
 class KeptTensor:
     """A list's share in an allocation: it ends with the last list that has it."""
@@ -22,7 +25,7 @@ class KeptTensor:
 
 
 class TensorList:
-    __slots__ = ("length", "element", "kept", "is_shared", "itemsize", "numbers")
+    __slots__ = ("length", "element", "kept", "is_shared", "itemsize", "numbers", "zeros")
 
     def __init__(self, length, element, kept=(), itemsize=0, numbers=()):
         self.length = length  # None: not known
@@ -30,10 +33,13 @@ class TensorList:
         self.kept = list(kept)
         self.itemsize = itemsize
         self.numbers = numbers  # of each element, where they are all the same (a shape); None: they are not known; (): none was put in
+        self.zeros: list[Kept] = []  # elements of which each makes room for one that is put in
         self.is_shared = False  # somebody else has it too: it is copied before it is changed
 
     def copy(self) -> TensorList:
-        return TensorList(self.length, self.element, self.kept, self.itemsize, self.numbers)
+        made = TensorList(self.length, self.element, self.kept, self.itemsize, self.numbers)
+        made.zeros = list(self.zeros)
+        return made
 
     def own(self) -> TensorList:
         return self.copy() if self.is_shared else self
@@ -45,6 +51,8 @@ class TensorList:
 def come_to(walk, step) -> bool:
     """Is it an operation on lists? Then the walk has been through it."""
     handle = _HANDLES.get(step.kind)
+    if handle is None and step.kind in _MADE_ALIKE and step.ids[0] in walk.lists:
+        handle = _made_alike
     if handle is None:
         return False
     handle(walk, step)
@@ -86,6 +94,8 @@ def _put(walk, step) -> None:
         return
     item = step.inputs[-1]
     pushed = step.kind == "TensorListPushBack"
+    if known.zeros and not pushed:
+        known.zeros.pop()
     if pushed and known.length is not None:
         known.length += 1
     known.itemsize = item.dtype.base_dtype.size or 0
@@ -150,6 +160,19 @@ def _unstack(walk, step) -> None:
     holding = walk.holding_of(step.inputs[0])
     kept = [KeptTensor(walk.session, holding)] if holding is not None else []
     walk.lists[step.outputs[0].id] = TensorList(length, element, kept, step.inputs[0].dtype.size or 0)
+
+
+def _made_alike(walk, step) -> None:
+    """A list of as many new tensors of the same sizes: where a gradient of a list begins, or two are added."""
+    like = walk.lists[step.ids[0]]
+    made = walk.lists[step.outputs[0].id] = TensorList(like.length, like.element, (), like.itemsize, None)
+    size = like.bytes_each() if like.element is not None else 0
+    count = (like.length or 0) if size else 0
+    pieces = count if count <= _MOST_PIECES else 1
+    for _ in range(pieces):
+        holding = walk.take(size * count // pieces, (size * count // pieces,), "byte", step)
+        made.zeros.append(Kept(walk.session, holding))
+        holding.let_go(walk.session)
 
 
 def _length(walk, step) -> None:

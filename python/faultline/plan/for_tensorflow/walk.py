@@ -20,6 +20,7 @@ from . import calls, cudnn_recurrent, left_out, pipelines, ragged, tensor_lists
 from .graph_facts import Facts, Prepared, Step
 
 _NO_RESULT = frozenset(("Placeholder", "VarHandleOp", "VariableV2", "NoOp", "Arg"))
+_REDUCTIONS = frozenset(("Sum", "Prod", "Max", "Min", "Mean"))
 _ASSIGNS = ("AssignVariableOp", "Assign")
 _NO_LAYER = ("gradient_tape", "gradients", "StatefulPartitionedCall", "PartitionedCall", "while", "cond")
 AGAIN = "faultline_again/"  # before the names of a graph that is made again
@@ -152,7 +153,14 @@ class Walk:
                     self.share_holding(holding, out)
             return
         for out in step.outputs:
-            self.result(step, out)
+            self.result(step, out, self._unreduced(step, out))
+
+    def _unreduced(self, step: Step, out) -> Holding | None:
+        """A reduction that has nothing to reduce (gradients of shapes that are not told have many) returns what it is given."""
+        if step.kind not in _REDUCTIONS or self.uses[out.id] == 0:
+            return None
+        shape, given = self.facts.shape_of(out), self.facts.shape(step.inputs[0])
+        return self.taken.get(step.ids[0]) if shape and given and math.prod(shape) == math.prod(given) else None
 
     def result(self, step: Step, out, shared: Holding | None = None) -> None:
         """Memory for a result, in the place of an argument where TensorFlow would."""
