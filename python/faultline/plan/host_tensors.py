@@ -102,7 +102,9 @@ class HostTensors:
     def __init__(self, dry):
         self._dry = dry
         self._unfilled: dict[int, _Pending] = {}
-        self._as_steps_left_them: dict[int, tuple] = {}  # storages that were filled for others and not touched since: the steps
+        self._as_steps_left_them: dict[
+            int, tuple
+        ] = {}  # storages that were filled for others and not touched since: the steps
         self._made_at_once = 0
         self._lock = threading.RLock()
         self.made: dict[int, int] = {}  # storage → stack of the operation that made it, the latest few thousand

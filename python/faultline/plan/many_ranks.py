@@ -130,6 +130,7 @@ def install(session) -> None:
             setattr(module, name, getattr(process_group, name))
     _time_nothing()
     _fake_no_context()
+    _checkpoints_of_one()
     _random_in_parts()
     launchers.install(session)
 
@@ -179,6 +180,17 @@ def _random_in_parts() -> None:
             module.run_dtensor_rng_op = lambda _start, _end, op, *args, **kwargs: op(*args, **kwargs)
 
     _when_imported("torch.distributed.tensor._dispatch", plainly)
+
+
+def _checkpoints_of_one() -> None:
+    """Every other rank is taken to have what this one has, so the parts that all would write of a checkpoint are not the whole of it: that is no mistake of the program's."""
+
+    def trusting(_name, module):
+        if hasattr(module, "_validate_global_plan"):
+            told = module._validate_global_plan.__annotations__.get("return")
+            module._validate_global_plan = lambda *_args: True if told in (bool, "bool") else []
+
+    _when_imported("torch.distributed.checkpoint.default_planner", trusting)
 
 
 def _wear_environment(session) -> None:

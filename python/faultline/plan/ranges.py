@@ -30,6 +30,7 @@ _JOINS = _set("cat", "stack", "where", "maximum", "minimum")
 _DRAWN = _set("multinomial")
 _TOPK, _WHERE = _set("topk", "kthvalue"), _set("where")  # those that say how many, or which, before the dimension
 _WHOLE_SUMS = _set("sum")
+_SCATTERS = {torch.ops.aten.scatter.src, torch.ops.aten.scatter_.src}
 _SAME_TENSORS = _set("eq") & {torch.ops.aten.eq.Tensor}
 
 
@@ -75,12 +76,22 @@ def bound(memory, tensor):
 
 def _of_known(record, tensor):
     """Of numbers that are followed one by one: what is chosen among them by values that are not known is none of a larger one."""
+    host = _known(record, tensor)
+    return None if host is None else of_host(host)
+
+
+def _known(record, tensor):
     if record is None or record.shadow is None or record.assumed or not tensor.numel() or not is_whole(tensor):
         return None
-    host = torch.empty(0, dtype=tensor.dtype).set_(
+    return torch.empty(0, dtype=tensor.dtype).set_(
         record.shadow, tensor.storage_offset(), tensor.size(), tensor.stride()
     )
-    return of_host(host)
+
+
+def _is_each_place(memory, index, target) -> bool:
+    """Is all of target written over?"""
+    host = _known(memory.find(index), index) if index.dim() == target.dim() == 1 else None
+    return host is not None and host.unique().numel() == target.numel()
 
 
 def _of_results(memory, func, args, operands, count: int, size: int):
@@ -107,6 +118,10 @@ def _of_results(memory, func, args, operands, count: int, size: int):
         places = [None] * (count - 1) + [(among - 1, False)]
     if func in _ONLY_PLACES or not operands:
         return places
+    if func in _SCATTERS:
+        target, index, source = operands[:3]
+        known = [bound(memory, t) for t in ([source] if _is_each_place(memory, index, target) else [target, source])]
+        return none if None in known else [(max(k[0] for k in known), any(k[1] for k in known))]
     joined = operands[1:] if func in _WHERE else operands if func in _JOINS else operands[:1]
     known = [bound(memory, t) for t in joined]
     if func in _SUMS | _MOST | _CHOOSES | _JOINS:

@@ -26,6 +26,9 @@ def of_missing_cuda(problem: BaseException) -> str:
     library = re.search(r"\blib(cuda|cudart|cublas\w*|cudnn\w*|c10_cuda|torch_cuda|nvrtc)\.so[\w.]*", text)
     if isinstance(problem, (ImportError, OSError)) and library:
         return f"a native library of the program needs {library.group()}, which is not here: {first_sentence(text)}"
+    called = re.search(r"Could not run '([\w:.]+)' with arguments from the 'CUDA' backend", text)
+    if isinstance(problem, NotImplementedError) and called:
+        return f"{called[1]} is called on the GPU where a dry run does not see it (torch.FloatTensor([…]) of tensors on the GPU reads them so; torch.tensor([…]) is planned)"
     if re.search(r"no CUDA-capable device|CUDA driver version is insufficient|[Ff]ound no NVIDIA driver", text):
         return f"native code of the program asks the CUDA driver by itself, which a dry run does not answer: {first_sentence(text)}"
     return ""

@@ -343,6 +343,21 @@ def test_what_stands_on_the_group_runs(rank_of, use):
     good(rank_of('dist.init_process_group("cpu:gloo,cuda:nccl")\n' + textwrap.dedent(use)))
 
 
+def test_a_checkpoint_of_all_ranks_is_saved(rank_of, monkeypatch):
+    """The first rank looks whether the parts of all make the whole; here each is taken to have what the first one has."""
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    use = """
+        import torch.distributed.checkpoint as checkpoints
+        from torch.distributed.fsdp import fully_shard
+        dist.init_process_group("cpu:gloo,cuda:nccl")
+        model = nn.Sequential(*[nn.Linear(512, 512) for _ in range(2)]).cuda()
+        fully_shard(model)
+        checkpoints.save({"model": model.state_dict()}, checkpoint_id="parts")
+    """
+    good(rank_of(textwrap.dedent(use)))
+
+
 # --- FSDP
 
 FSDP = """

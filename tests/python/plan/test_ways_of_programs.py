@@ -54,6 +54,13 @@ WAYS = {
     "the like of it nowhere": "made = torch.empty_like(x, device='meta')\nassert made.is_meta and x.new_empty(5, device='meta').is_meta and x.to('meta').is_meta",
     "the like of what the host has": "made = torch.zeros_like(torch.ones(3), device='cuda')\nassert made.is_cuda and torch.ones(3).new_ones(2, device='cuda').is_cuda",
     "zeros and ones like what is not known": "o = torch.nn.Linear(32, 1).cuda()(x)\nunique = torch.unique(torch.ones_like(o).int())\nassert unique.tolist() == [1] and not torch.any((unique != 0) & (unique != 1))\nassert o.new_zeros(3).sum().item() == 0 and torch.full_like(o, 3).max().item() == 3",
+    "the most that is scattered over all": (
+        "batch = torch.arange(16, device='cuda').repeat_interleave(4)\nkept = batch[x.sum(1).argsort()]\n"
+        "made = torch.arange(64, device='cuda').scatter_(0, torch.arange(64, device='cuda'), kept)\nassert int(made.max()) + 1 == 16"
+    ),
+    "the most that is scattered over a part": (
+        "some = x.sum(1).argsort()[:8] % 8\nmade = torch.full((64,), 40, device='cuda').scatter_(0, torch.arange(8, device='cuda'), some)\nassert int(made.max()) == 40"
+    ),
     "the most that is chosen among known numbers": "batch = torch.arange(16, device='cuda').repeat_interleave(4)\nkept = batch[x.sum(1).argsort()[:30]]\nassert int(kept.max()) + 1 == 16",
 }
 
@@ -199,3 +206,9 @@ def test_sparse_gradients_of_bags_have_as_many_rows_as_indices(dry_run, mode, we
         """
     )
     assert ran.status == 0, ran.err
+
+
+def test_a_reading_that_nobody_sees_is_no_failure_of_the_program(dry_run):
+    """PyTorch's old constructors read tensors of the GPU below the operations that a dry run answers."""
+    ran = dry_run("import torch\nx = torch.ones(3, device='cuda')\ntorch.FloatTensor([x.sum(), 2.0])\n")
+    assert ran.status != 0 and "where a dry run does not see it" in ran.summary["unplanned"]["text"]
