@@ -7,7 +7,8 @@ mkdir -p .cache/fuzz/seeds
 # Real inputs as seeds: recordings, error texts, traces.
 for f in tests/fixtures/torch/*.pickle.xz; do
   out=.cache/fuzz/seeds/$(basename "${f%.xz}")
-  [ -e "$out" ] || xz -dc "$f" | head -c 65536 > "$out"
+  # head goes before xz is done: that one's end is no failure
+  [ -s "$out" ] || head -c 65536 < <(xz -dc "$f" 2> /dev/null) > "$out"
 done
 for f in tests/golden/*/*/trace.txt; do cp -n "$f" ".cache/fuzz/seeds/$(basename "$(dirname "$f")").trace" 2>/dev/null || true; done
 cp -n tests/fixtures/errors/*.txt tests/fixtures/samples/*.* .cache/fuzz/seeds/ 2>/dev/null || true

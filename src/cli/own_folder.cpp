@@ -20,6 +20,7 @@
 #include "base/whole_file.h"
 #include "cli/options.h"
 #include "cli/private_files.h"
+#include "cli/run_folder.h"
 #include "fmt/format.h"
 #include "sources/run_folder/layout.h"
 #include "view/page.h"
@@ -37,10 +38,43 @@ constexpr const char* kIgnored = ".gitignore";
 // What the names in a folder may be.
 enum class Kind : std::uint8_t { kRun, kTries, kFiles };
 
-bool is_file_of_run(std::string_view name) {
-  constexpr std::array kNames = {layout::kCommand, layout::kReport, layout::kRequest, layout::kEffects,
-                                 layout::kInput,   layout::kLog,    layout::kMark};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || layout::is_of_process(name);
+// Of the ranks that are started in turn: ranks-1234-1.
+bool is_turn(std::string_view text) { return text.find_first_not_of("0123456789-") == std::string_view::npos; }
+
+// process-12.json, torch-12-oom.pickle: to the end of the name, since a program may have files that begin so.
+bool is_left_by_process(std::string_view name) {
+  struct Form {
+    std::string_view begin, end;
+    std::string_view between;  // what may stand behind the number; with more behind that
+  };
+  constexpr std::array kForms = {Form{layout::kProcess, layout::kTraceEnd, "-"},
+                                 Form{layout::kProcess, layout::kFactsEnd, ""},
+                                 Form{layout::kHistory, ".pickle", "-"},
+                                 Form{layout::kTensors, ".txt", ""},
+                                 Form{layout::kFailure, ".txt", ""},
+                                 Form{layout::kNotes, ".txt", ""},
+                                 Form{layout::kImport, ".txt", ""},
+                                 Form{layout::kPoolMap, "", "_"},
+                                 Form{layout::kProfile, ".prof", "-"},
+                                 Form{layout::kCore, "", ""}};
+  return std::any_of(kForms.begin(), kForms.end(), [&](const Form& form) {
+    if (!name.starts_with(form.begin) || !name.ends_with(form.end) ||
+        name.size() <= form.begin.size() + form.end.size())
+      return false;
+    const std::string_view rest = name.substr(form.begin.size(), name.size() - form.begin.size() - form.end.size());
+    const std::size_t number = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    const bool needs_more = form.begin == layout::kPoolMap;
+    return number != 0 && ((number == rest.size() && !needs_more) ||
+                           (!form.between.empty() && rest.substr(number).starts_with(form.between)));
+  });
+}
+
+// In the folder of a run, or in that of one of its runs beside the first, which alone have a log.
+bool is_file_of_run(const std::string& path, std::string_view name, bool is_first) {
+  constexpr std::array kNames = {layout::kCommand, layout::kRequest, layout::kEffects, layout::kInput, layout::kMark};
+  if (name == layout::kReport) return is_report(path);
+  if (name == layout::kLog) return !is_first;
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || is_left_by_process(name);
 }
 
 std::optional<Kind> kind_of_folder(Kind in, std::string_view name) {
@@ -48,7 +82,8 @@ std::optional<Kind> kind_of_folder(Kind in, std::string_view name) {
   if (in == Kind::kFiles) return std::nullopt;
   if (name == layout::kAgain || name == layout::kLarger) return Kind::kRun;
   if (name == layout::kTries) return Kind::kTries;
-  if (name == layout::kLinks || name.starts_with(layout::kRanks)) return Kind::kFiles;
+  if (name == layout::kLinks || (name.starts_with(layout::kRanks) && is_turn(name.substr(layout::kRanks.size()))))
+    return Kind::kFiles;
   return std::nullopt;
 }
 
@@ -74,7 +109,8 @@ void look_through(const std::string& folder, Kind kind, const std::string& insid
         look_through(folder, *below, here, found);
         continue;
       }
-    } else if (kind == Kind::kFiles || (kind == Kind::kRun && S_ISREG(status.st_mode) && is_file_of_run(name))) {
+    } else if (kind == Kind::kFiles || (kind == Kind::kRun && S_ISREG(status.st_mode) &&
+                                        is_file_of_run(entry.path().string(), name, inside.empty()))) {
       found.files[here] = state_of(status);
       continue;
     } else if (name == layout::kPage && S_ISREG(status.st_mode) &&

@@ -8,6 +8,7 @@
 #include "base/json_input.h"
 #include "base/plain_file.h"
 #include "base/safe_text.h"
+#include "cli/options.h"
 #include "fmt/format.h"
 #include "report/json.h"
 #include "sources/run_folder/layout.h"
@@ -77,7 +78,15 @@ Status write_command(const std::string& folder, const CommandRecord& record) {
                     json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
+constexpr std::string_view kReportBegins = "{\n  \"schema\": \"faultline.report/";  // as to_json() does
+
+bool is_report(const std::string& path) { return may_be_overwritten(path, kReportBegins); }
+
 Status write_report(const std::string& folder, const Report& report) {
+  std::error_code problem;
+  const std::string path = in_folder(folder, layout::kReport);
+  if (fs::is_regular_file(fs::symlink_status(path, problem)) && !is_report(path))
+    return Error{path + " is the program's own and stays: the report is not written", {}, {}};
   return write_text(in_folder(folder, layout::kReport), to_json(report));
 }
 

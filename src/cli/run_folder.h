@@ -30,6 +30,8 @@ struct CommandRecord {
   std::map<std::string, std::string> unrecorded{};  // processes that used the driver past the recorder: number and name
 };
 Status write_command(const std::string& folder, const CommandRecord& record);
+// Of a file that is there, whether it is one of ours; where none is, one may be written.
+bool is_report(const std::string& path);
 Status write_report(const std::string& folder, const Report& report);
 std::string shown_folder(const std::string& folder);  // from here, where it lies below
 

@@ -245,6 +245,20 @@ def test_what_the_program_puts_into_the_folder_of_its_run_is_its_own(tmp_path):
     assert done.returncode == 2 and (tmp_path / "d" / "best.pt").exists() and (tmp_path / "d" / "again" / "x").exists()
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["report.json", "log.txt", "process-9.txt", "torch-3d.png", "tensors-1.pt", "notes-2.md", "pool-3", "core-1x", "ranks-mine/x", "jax-1.py"],
+)
+def test_a_file_of_the_programs_that_is_called_nearly_as_ours_stays(tmp_path, name):
+    """Neither the report nor a later --force takes its place."""
+    (tmp_path / "program").write_text(f"mkdir -p $(dirname d/{name}); echo mine > d/{name}; {PROGRAMS / 'double_free'}\n")
+    assert run("run", "-o", "d", cwd=tmp_path, command=["sh", "program"]).returncode == 0
+    assert (tmp_path / "d" / name).read_text() == "mine\n"
+    done = recorded("d", "--force", cwd=tmp_path)
+    assert done.returncode == 2 and "not Faultline's" in done.stderr
+    assert (tmp_path / "d" / name).read_text() == "mine\n"
+
+
 @pytest.mark.parametrize("verb", ["run", "plan"])
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
 def test_an_interrupt_takes_nothing(tmp_path, verb, how):
