@@ -69,7 +69,7 @@ class Report:
     @cached_property
     def told(self) -> str:
         """The tool's own words, all of them: there is no --verbose to ask with."""
-        return shown_again(self.content, "--verbose") if self.content else ""
+        return shown_again(self.content, "-vv") if self.content else ""
 
     @property
     def text(self) -> str:

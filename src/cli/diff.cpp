@@ -46,7 +46,8 @@ int diff(const DiffOptions& options) {
   const ComparedReports compared{*before, *after};
   const int status = change.grew() ? kFindings : kClean;
   if (options.output.format == "json") return write_out(to_json(change, compared), status);
-  const TerminalOptions terminal = terminal_options(options.output);
+  TerminalOptions terminal = terminal_options(options.output);
+  terminal.verbose = options.output.verbose != 0;
   if (options.output.format == "markdown")
     return write_out(to_markdown(change, compared, {terminal.cwd, FAULTLINE_VERSION}), status);
   return write_out(to_terminal(change, compared, terminal), status);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "base/safe_text.h"
 #include "cli/installation.h"
@@ -20,6 +21,7 @@
 #include "report/neighbours/exchange.h"
 #include "report/rule_pages.h"
 #include "trace/file_format.h"
+#include "view/snippets.h"
 
 namespace faultline::cli {
 namespace {
@@ -76,9 +78,9 @@ void add_format_option(CLI::App& verb, OutputOptions& options, std::vector<std::
 
 void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats) {
   add_format_option(verb, options, std::move(more_formats));
-  verb.add_flag(
-      "--verbose,-v", options.verbose,
-      "everything: all findings and holders, the numbers behind them, memory over time, what a replay refuted");
+  verb.add_flag("--verbose,-v", options.verbose,
+                "a page instead of a dozen lines: who holds the memory, what else was tried; -vv everything, also the "
+                "numbers behind it and memory over time; FAULTLINE_VERBOSE=1 or 2 does the same");
   verb.add_flag("--no-color,--no-colour", options.no_colour, "plain text (NO_COLOR does the same)");
 }
 
@@ -148,7 +150,15 @@ TerminalOptions terminal_options(const OutputOptions& options, int descriptor) {
   std::error_code problem;  // the program may have removed the folder we stand in
   terminal.cwd = std::filesystem::current_path(problem).string();
   terminal.docs = docs_home();
-  terminal.verbose = options.verbose;
+  const int length = std::max(options.verbose, std::atoi(environment("FAULTLINE_VERBOSE").c_str()));
+  terminal.brief = length < 1;
+  terminal.verbose = length > 1;
+  const auto snippets = std::make_shared<view::Snippets>();
+  terminal.source = [snippets](const std::string& file, std::uint32_t line) {
+    if (!snippets->add(file, line)) return std::string();
+    const view::Snippet& snippet = *snippets->find(file, line);
+    return snippet.lines[line - snippet.first_line];
+  };
   return terminal;
 }
 

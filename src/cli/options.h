@@ -23,7 +23,7 @@ enum ExitStatus { kClean = 0, kFindings = 1, kBadInput = 2, kInternalError = 3 }
 
 struct OutputOptions {
   std::string format = "terminal";
-  bool verbose = false;
+  int verbose = 0;  // 0: a dozen lines; 1: a screen; 2: everything
   bool no_colour = false;
 
   bool is_for_people() const { return format == "terminal"; }

@@ -343,7 +343,7 @@ std::string to_page(const ReplayArguments& arguments, const std::vector<Row>& ro
   if (proved.exact < proved.placements) {
     for (const Mismatch& mismatch : proved.mismatches) {
       page.paragraph(2, page.clean("not exact: " + mismatch.what));
-      if (!arguments.output.verbose) break;
+      if (arguments.output.verbose == 0) break;
     }
   }
   return page.take();

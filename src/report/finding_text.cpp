@@ -24,7 +24,10 @@ constexpr std::size_t kHoldersShown = 3;
 constexpr std::size_t kTriesShown = 3;
 constexpr std::size_t kDevicesShown = 8;
 constexpr std::size_t kRelatedShown = 4;  // of one role
-constexpr int kPlaceColumns = 22;         // with less, a holder's place takes a line of its own
+constexpr std::size_t kBriefLines = 3;
+constexpr std::size_t kBriefHolders = 2;
+constexpr std::size_t kBriefRelated = 3;
+constexpr int kPlaceColumns = 22;  // with less, a holder's place takes a line of its own
 
 bool same_line(const Location& a, const Location& b) { return a.file == b.file && a.line == b.line; }
 
@@ -40,7 +43,14 @@ std::string_view explain_cause(std::string_view cause) {
   return {};
 }
 
-void print_headline(Page& page, const FindingGroup& group) {
+// "train.py:12"
+std::string file_and_line(const Page& page, const Location& location) {
+  if (location.file.empty()) return {};
+  return shorten_middle(page.clean(location.file.substr(location.file.rfind('/') + 1)), 40, page.unicode()) +
+         (location.line != 0 ? line_behind(location.file, location.line) : "");
+}
+
+void print_headline(Page& page, const FindingGroup& group, bool brief) {
   const Finding& finding = group.first();
   const Style style = finding.severity == Severity::kError     ? Style::kError
                       : finding.severity == Severity::kWarning ? Style::kWarning
@@ -53,7 +63,8 @@ void print_headline(Page& page, const FindingGroup& group) {
              {"  " + page.clean(finding.rule) + times, Style::kStrong},
              {fmt::format("  ({})", finding.confidence == Confidence::kHint ? "a hint" : name_of(finding.confidence)),
               Style::kDim}});
-  page.paragraph(2, page.clean(finding.message));
+  const std::string message = page.clean(finding.message);
+  page.paragraph(2, brief ? first_sentences(message, page.width() - 2, kBriefLines) : message);
 }
 
 void print_devices(Page& page, const FindingGroup& group) {
@@ -181,6 +192,37 @@ void print_evidence(Page& page, const std::vector<Evidence>& evidence, bool ever
   }
 }
 
+// The two lines that hold most, and the sum of the others.
+void print_holders_in_a_row(Page& page, const Finding& finding) {
+  std::string text;
+  std::uint64_t rest_bytes = 0;
+  for (std::size_t at = 0; at < finding.holders.size(); ++at) {
+    const Holder& holder = finding.holders[at];
+    if (at >= kBriefHolders) {
+      rest_bytes += holder.bytes;
+      continue;
+    }
+    const std::string place =
+        holder.location.file.empty() ? page.clean(holder.detail) : file_and_line(page, holder.location);
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", format_bytes(holder.bytes), page.clean(holder.category),
+                        place.empty() ? "" : " (" + place + ")");
+  }
+  if (rest_bytes != 0) text += fmt::format(", {} elsewhere", format_bytes(rest_bytes));
+  if (!text.empty()) page.row(finding.rule == "memory/grown" ? "grown" : "held by", text);
+}
+
+// One of each role: what was launched, which kernel, which tensor.
+void print_first_related(Page& page, const std::vector<Related>& related) {
+  std::string_view last;
+  std::size_t told = 0;
+  for (const Related& item : related) {
+    if (item.role == last || told == kBriefRelated) continue;
+    last = item.role;
+    ++told;
+    print_related(page, {item}, false);
+  }
+}
+
 void print_tries(Page& page, const std::vector<Try>& all, const FindingDetail& detail) {
   std::vector<Try> tries = all;
   if (detail.plan_told) std::erase_if(tries, [](const Try& attempt) { return attempt.by_dry_run; });
@@ -214,7 +256,8 @@ void print_tries(Page& page, const std::vector<Try>& all, const FindingDetail& d
   for (const std::optional<bool> result : {std::optional(true), std::optional<bool>(), std::optional(false)}) {
     if (result == false && !detail.every_line) break;
     for (const Try& attempt : tries) {
-      if (attempt.confirmed == result && (detail.every_line || told++ < kTriesShown)) print(attempt);
+      if (attempt.confirmed == result && (detail.every_line || told++ < (detail.brief ? 1 : kTriesShown)))
+        print(attempt);
     }
   }
 }
@@ -260,10 +303,7 @@ void print_holders(Page& page, std::string_view label, const std::vector<Holder>
   if (shown == holders.size()) return;
   std::uint64_t rest_bytes = 0;
   for (std::size_t at = shown; at < holders.size(); ++at) rest_bytes += holders[at].bytes;
-  page.row("",
-           fmt::format("{}  {} more place{}", pad_left(format_bytes(rest_bytes), bytes_columns),
-                       format_count(holders.size() - shown), holders.size() - shown == 1 ? "" : "s"),
-           Style::kDim);
+  page.row("", fmt::format("{}  elsewhere", pad_left(format_bytes(rest_bytes), bytes_columns)), Style::kDim);
 }
 
 std::uint64_t FindingGroup::count() const {
@@ -303,11 +343,40 @@ const Location& place_to_look(const Finding& finding) {
   return own || on_path || finding.call_path.empty() ? finding.location : finding.call_path.front();
 }
 
+namespace {
+
+void print_brief(Page& page, const FindingGroup& group, const FindingDetail& detail) {
+  const Finding& finding = group.first();
+  const Location& look = place_to_look(finding);
+  page.blank();
+  if (detail.name_devices) print_devices(page, group);
+  if (look.known()) page.row("where", page.place(look, page.row_room()), Style::kStrong);
+  page.source_row(look);
+  // who called whom is what matters where the line is a library's own
+  if (&look != &finding.location && finding.location.known())
+    page.row("inside", page.place(finding.location, page.row_room()), Style::kDim);
+  print_first_related(page, finding.related);
+  if (finding.allocated_at.known() && !same_line(finding.allocated_at, look))
+    page.row("allocated", page.place(finding.allocated_at, page.row_room()));
+  if (finding.freed_at.known()) page.row("freed", page.place(finding.freed_at, page.row_room()));
+  if (!detail.plan_told || finding.rule != "memory/out-of-memory") print_holders_in_a_row(page, finding);
+  if (const std::string_view words = explain_cause(finding.cause); !finding.cause.empty())
+    page.row("cause", page.clean(finding.cause) + (finding.confidence == Confidence::kProved ? "" : ", likely") +
+                          (words.empty() ? "" : ": " + std::string(words)));
+  else if (!finding.memory.empty())
+    page.row("memory", first_sentences(page.clean(finding.memory), page.row_room(), kBriefLines));
+  print_evidence(page, finding.evidence, false);
+  print_tries(page, finding.tries, detail);
+}
+
+}  // namespace
+
 void print_finding(Page& page, const FindingGroup& group, const FindingDetail& detail) {
   const Finding& finding = group.first();
   const int room = page.row_room();
   page.blank();
-  print_headline(page, group);
+  print_headline(page, group, detail.brief);
+  if (detail.brief) return print_brief(page, group, detail);
   page.blank();
   if (detail.name_devices) print_devices(page, group);
   print_where(page, finding, detail.every_line);
@@ -335,13 +404,8 @@ void print_finding(Page& page, const FindingGroup& group, const FindingDetail& d
 }
 
 std::string finding_line(const Page& page, const FindingGroup& group) {
-  const Location& look = place_to_look(group.first());
-  std::string text = page.clean(group.first().rule);
-  if (!look.file.empty()) {
-    text += " at " + shorten_middle(page.clean(look.file.substr(look.file.rfind('/') + 1)), 40, page.unicode()) +
-            (look.line != 0 ? line_behind(look.file, look.line) : "");
-  }
-  return text;
+  const std::string place = file_and_line(page, place_to_look(group.first()));
+  return page.clean(group.first().rule) + (place.empty() ? "" : " at " + place);
 }
 
 }  // namespace faultline

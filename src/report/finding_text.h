@@ -24,6 +24,7 @@ std::vector<FindingGroup> group_findings(const std::vector<Finding>& findings);
 const Location& place_to_look(const Finding& finding);
 
 struct FindingDetail {
+  bool brief = false;         // what happened, where, why, and the first thing to try
   bool every_line = false;    // all holders, callers, numbers and tries, also those that a replay refuted
   bool name_devices = false;  // more than one device is in the report
   bool plan_told = false;     // a plan stands above: what it tried is not told again

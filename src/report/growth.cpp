@@ -43,16 +43,20 @@ std::uint64_t most_unlisted(const PeakAccount& account, const HeldLine* here, co
   return std::min(most, account.unlisted_bytes);
 }
 
-std::string largest_category(const HeldLine* before, const HeldLine* after) {
+// The category that changed most, and whether it is not alone.
+std::pair<std::string, bool> main_category(const HeldLine* before, const HeldLine* after) {
   std::map<std::string, Change> changes;
   if (before != nullptr)
     for (const auto& [name, bytes] : before->categories) changes[name].before = bytes;
   if (after != nullptr)
     for (const auto& [name, bytes] : after->categories) changes[name].after = bytes;
-  const auto most = std::max_element(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
-    return a.second.growth() + a.second.shrinkage() < b.second.growth() + b.second.shrinkage();
-  });
-  return most == changes.end() ? std::string() : most->first;
+  const auto size = [](const auto& change) { return change.second.growth() + change.second.shrinkage(); };
+  const auto most =
+      std::max_element(changes.begin(), changes.end(), [&](const auto& a, const auto& b) { return size(a) < size(b); });
+  if (most == changes.end()) return {};
+  std::uint64_t all = 0;
+  for (const auto& change : changes) all = capped_sum(all, size(change));
+  return {most->first, (all - size(*most)) > all / 10};
 }
 
 LineChange line_change(const HeldLine* before, const HeldLine* after) {
@@ -60,7 +64,7 @@ LineChange line_change(const HeldLine* before, const HeldLine* after) {
   const HeldLine& shown = after != nullptr ? *after : *before;
   change.location = shown.location;
   change.detail = shown.detail;
-  change.category = largest_category(before, after);
+  std::tie(change.category, change.is_mixed) = main_category(before, after);
   change.bytes = {before != nullptr ? before->bytes : 0, after != nullptr ? after->bytes : 0};
   change.count = {before != nullptr ? before->count : 0, after != nullptr ? after->count : 0};
   return change;

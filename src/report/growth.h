@@ -71,7 +71,9 @@ std::string_view name_of(LineFate fate);  // "same", "moved", "new", "gone", "no
 struct LineChange {
   Location location;  // as after; of one that is gone as before
   std::uint32_t line_before = 0;
-  std::string category, detail;
+  std::string category, detail;  // the category that changed most
+  bool is_mixed = false;         // others changed too, by a tenth of all or more
+  std::string category_words() const { return is_mixed ? category + " and more" : category; }
   Change bytes, count;  // as listed
   LineFate fate = LineFate::kStays;
   // What it may have held beside that: the categories that only the other side lists.

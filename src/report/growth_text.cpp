@@ -119,7 +119,8 @@ std::vector<TableRow> rows_of(const PeakChange& peak) {
     const std::string detail = line.location.known() ? line.detail : std::string();
     rows.push_back({change_words(line), before, after, line.location,
                     line.detail.empty() ? "recorded without a stack" : line.detail,
-                    joined({line.category, moved_words(line), detail, count_change(line)}), line.sure().grew()});
+                    joined({line.category_words(), moved_words(line), detail, count_change(line)}),
+                    line.sure().grew()});
   }
   if (peak.unlisted.differs()) rows.push_back(row_of({"lines that are not listed, together", peak.unlisted}));
   return rows;

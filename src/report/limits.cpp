@@ -160,7 +160,7 @@ std::vector<PlanLineChange> grown_lines(const Report& base, const Report& report
     for (const LineChange& line : peak.lines) {
       // of what the base does not list it is known what it held at the most
       if (const Change sure = line.sure(); sure.grew() && lines.size() < kLinesTold)
-        lines.push_back({line.location, line.category, sure.before, sure.after, line.count.after});
+        lines.push_back({line.location, line.category_words(), sure.before, sure.after, line.count.after});
     }
   }
   return lines;

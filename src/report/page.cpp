@@ -23,6 +23,7 @@ std::string_view code_of(Style style) {
 
 Page::Page(const TerminalOptions& options)
     : paths_{options.cwd, options.home, options.unicode},
+      source_(options.source),
       docs_(options.docs),
       width_(std::clamp(options.width, kNarrowest, kWidest)),
       colour_(options.colour) {}
@@ -72,6 +73,13 @@ void Page::row(std::string_view label, std::string_view text, Style style) {
     line({{head, Style::kDim}, {part, style}});
     head = std::string(kRowIndent, ' ');
   }
+}
+
+void Page::source_row(const Location& location) {
+  std::string text = source_ && location.line != 0 ? clean(source_(location.file, location.line)) : std::string();
+  text.erase(0, std::min(text.find_first_not_of(' '), text.size()));
+  if (text.empty()) return;
+  line({{std::string(kRowIndent + 2, ' ')}, {shorten_middle(text, row_room() - 2, unicode()), Style::kNote}});
 }
 
 void Page::item(const Piece& marker, std::string_view text, std::string_view label, int indent) {

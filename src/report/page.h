@@ -54,6 +54,9 @@ class Page {
   // A sentence of our own, cleaned, in which every docs/….md is one that can be opened.
   std::string sentence(std::string_view text) const;
 
+  // The text of that line, in a row of its own; nothing where it cannot be read.
+  void source_row(const Location& location);
+
   void blank();  // at most one empty line, none at the top
   void line(std::span<const Piece> pieces);
   void line(std::initializer_list<Piece> pieces) { line(std::span(pieces.begin(), pieces.size())); }
@@ -72,6 +75,7 @@ class Page {
 
   std::string out_;
   PathStyle paths_;
+  std::function<std::string(const std::string&, std::uint32_t)> source_;
   std::string docs_;
   int width_;
   bool colour_;

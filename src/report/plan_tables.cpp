@@ -114,7 +114,7 @@ void print_modules(Page& page, const Plan& plan, bool verbose) {
     page.line({{numbers}, {label + "  "}, {display_width(said) <= room ? page.clean(said) : "", Style::kDim}});
   }
   if (shown < plan.modules.size())
-    page.paragraph(2, fmt::format("and {} more; --verbose lists them", plan.modules.size() - shown), Style::kDim);
+    page.paragraph(2, fmt::format("and {} more; -vv lists them", plan.modules.size() - shown), Style::kDim);
 }
 
 // The GPUs around the border between too small and large enough; all of them for those who ask.
@@ -146,7 +146,7 @@ void print_fits(Page& page, const Plan& plan, bool verbose) {
     const bool all_fit = std::all_of(plan.fits.begin() + static_cast<std::ptrdiff_t>(end), plan.fits.end(),
                                      [](const PlanFit& fit) { return fit.fits; });
     page.paragraph(2,
-                   fmt::format("and {} larger GPUs{}; --verbose lists them", plan.fits.size() - end,
+                   fmt::format("and {} larger GPUs{}; -vv lists them", plan.fits.size() - end,
                                all_fit ? ", where it fits too" : ""),
                    Style::kDim);
   }

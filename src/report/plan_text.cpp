@@ -21,6 +21,7 @@ namespace faultline {
 namespace {
 
 constexpr std::size_t kNotesShown = 2;
+constexpr int kBytesColumns = 14;
 constexpr std::size_t kErrorShown = 200;  // characters of an exception's own words
 
 struct Headline {
@@ -191,8 +192,21 @@ std::string cut_text(const Plan& plan) {
                           : "";
 }
 
-std::string sizes_of(const Plan& plan) {
-  const std::string needed = needed_text(plan), estimated = estimate_text(plan);
+// Brief: what makes the verdict worth less stays, in a few words; how its numbers come about goes.
+std::string sizes_of(const Plan& plan, bool brief) {
+  const std::string needed = needed_text(plan);
+  const std::string estimated = !brief                        ? estimate_text(plan)
+                                : estimate_text(plan).empty() ? ""
+                                                              : " Part of it is estimated.";
+  const auto more = [&](std::string text) { return brief ? std::string() : text; };
+  const std::string most = !brief ? most_text(plan)
+                           : most_text(plan).empty()
+                               ? ""
+                               : " Sizes that depend on values are taken as large as they can be.";
+  const std::string not_seen =
+      !brief || plan.stopped.empty()
+          ? not_seen_text(plan)
+          : fmt::format(" What comes after {} was not seen.", plan.steps == 0 ? "that" : all_steps_text(plan));
   const std::string capacity = plan.gpu ? format_bytes(plan.gpu->capacity_bytes) : "";
   switch (plan.verdict) {
     case Verdict::kDoesNotFit:
@@ -214,8 +228,9 @@ std::string sizes_of(const Plan& plan) {
              (plan.failed_in_step > 1
                   ? fmt::format(" It fits until step {}, which fails.", format_count(plan.failed_in_step))
                   : "") +
-             estimated + (plan.framework.empty() ? more_than_taken_text(plan) + taken_text(plan) : pool_text(plan)) +
-             most_text(plan) + cut_text(plan);
+             estimated +
+             more(plan.framework.empty() ? more_than_taken_text(plan) + taken_text(plan) : pool_text(plan)) + most +
+             cut_text(plan);
     case Verdict::kFitsUntil:
       return fmt::format(
                  "Memory grows with every {}{}. It needs {} after {} of the {}, and the GPU is full at about {} {}{}.",
@@ -224,26 +239,26 @@ std::string sizes_of(const Plan& plan) {
                  plan.until_latest == 0
                      ? ""
                      : fmt::format(" to {}, for it does not grow evenly", format_count(plan.until_latest))) +
-             estimated + loop_text(plan) + at_end_text(plan) + not_seen_text(plan) + cut_text(plan);
+             estimated + loop_text(plan) + more(at_end_text(plan) + not_seen) + cut_text(plan);
     case Verdict::kUnplanned:
       return fmt::format("{}{}. Whether it fits is not known.", plan.unplanned,
                          plan.unplanned_line.empty() ? "" : " (" + plan.unplanned_line + ")") +
              (plan.peak_reserved_bytes != 0 ? fmt::format(" What was planned needs {}.", needed) : "");
     case Verdict::kFits:
-      return fits_text(plan) + "." + estimated + growing_text(plan) + pool_text(plan) + taken_text(plan) +
-             caught_text(plan) + not_seen_text(plan) + cut_text(plan);
+      return fits_text(plan) + "." + estimated + growing_text(plan) + more(pool_text(plan) + taken_text(plan)) +
+             caught_text(plan) + not_seen + cut_text(plan);
     case Verdict::kTight:
       return fits_text(plan) +
              (plan.gpu && !plan.is_undecided() && is_tight(*plan.gpu, plan.whole_need())
                   ? ", which is less than the figures are sure of."
                   : ".") +
-             estimated + growing_text(plan) + pool_text(plan) + taken_text(plan) + caught_text(plan) + most_text(plan) +
-             not_seen_text(plan) + cut_text(plan);
+             estimated + growing_text(plan) + more(pool_text(plan) + taken_text(plan)) + caught_text(plan) + most +
+             not_seen + cut_text(plan);
     case Verdict::kMeasured:
       if (plan.filling) return sized_text(plan);
       return fmt::format("{} of it are for the CUDA context and libraries, an assumption.",
                          format_bytes(plan.context_bytes)) +
-             estimated + taken_text(plan) + not_seen_text(plan);
+             estimated + more(taken_text(plan)) + not_seen;
     case Verdict::kProgramError:
     case Verdict::kInterrupted:
       return (plan.stand_in_line.empty()
@@ -314,7 +329,7 @@ void print_notes(Page& page, const Plan& plan, bool verbose) {
   const std::size_t shown = verbose ? plan.notes.size() : std::min(plan.notes.size(), kNotesShown);
   for (std::size_t at = 0; at < shown; ++at) page.item(page.dot(), note_text(page, plan.notes[at]));
   if (shown < plan.notes.size())
-    page.paragraph(2, fmt::format("and {} more; --verbose lists them", plan.notes.size() - shown), Style::kDim);
+    page.paragraph(2, fmt::format("and {} more; -vv lists them", plan.notes.size() - shown), Style::kDim);
 }
 
 // "ValueError: no such file", without the pages that some messages have.
@@ -341,6 +356,7 @@ void print_exception(Page& page, const Plan& plan, const PlanContext& context) {
   page.row("error", words, Style::kStrong);
   if (context.exception_is_judged && !context.verbose) return;  // its finding has the place
   page.row("where", page.place(plan.exception->location, room), Style::kStrong);
+  page.source_row(plan.exception->location);
   if (context.exception_is_judged) return;
   page.row("", fmt::format("The program ended with this {}; Faultline does not judge it.",
                            page.clean(plan.exception->type)));
@@ -363,6 +379,7 @@ void print_failure(Page& page, const Plan& plan, const PlanContext& context) {
                                       plan.steps_before_failure == 1 ? "" : "s")
                         : steps_text(plan, plan.steps_before_failure));
   page.row(plan.is_undecided() ? "may fail at" : "fails at", place, Style::kStrong);
+  if (context.brief) page.source_row(plan.failed_at);
   if (context.failure == nullptr || context.verbose) return;
   const Finding& failure = *context.failure;
   for (const Location& caller : failure.call_path) {
@@ -373,8 +390,10 @@ void print_failure(Page& page, const Plan& plan, const PlanContext& context) {
   // what the rows of holders tell of has another name here
   std::string memory = failure.memory.substr(0, failure.memory.find("Held by tells of"));
   if (memory.ends_with(' ')) memory.pop_back();
-  page.row("asked for", format_bytes(failure.bytes) + (memory.empty() ? "" : ". " + page.clean(memory)));
-  page.row("read", command_for_page(failure.rule), Style::kDim);
+  memory = page.clean(memory);
+  if (context.brief) memory = first_sentences(memory, page.row_room() - kBytesColumns, 1);
+  page.row("asked for", format_bytes(failure.bytes) + (memory.empty() ? "" : ". " + memory));
+  if (!context.brief) page.row("read", command_for_page(failure.rule), Style::kDim);
   if (!failure.cause.empty() && failure.cause != "exhausted") page.row("because", page.clean(failure.message));
 }
 
@@ -403,9 +422,8 @@ void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
     seen += fmt::format("; {} processes used a GPU, this is the one that needs most", format_count(plan.processes));
   page.row("seen", seen);
   if (plan.failed && !context.verbose && !plan.notes.empty())
-    page.row("assumed",
-             note_text(page, plan.notes.front()) +
-                 (plan.notes.size() == 1 ? "" : fmt::format("; and {} more (--verbose)", plan.notes.size() - 1)));
+    page.row("assumed", note_text(page, plan.notes.front()) +
+                            (plan.notes.size() == 1 ? "" : fmt::format("; and {} more (-vv)", plan.notes.size() - 1)));
   print_effects(page, plan.effects);
 }
 
@@ -417,14 +435,29 @@ static void print_leak(Page& page, const Finding& leak) {
   page.paragraph(0, "What would make it fit", Style::kStrong);
   page.item(page.dot(),
             fmt::format("Mend the leak, told below: {} of what it needs had piled up when the plan ended, and "
-                        "every further round adds to it, on a larger GPU too. What else was tried: --verbose.",
+                        "every further round adds to it, on a larger GPU too. What else was tried: -vv.",
                         format_bytes(leak.bytes)));
+}
+
+// In about a dozen lines: what a person needs to go on.
+static void print_brief(Page& page, const Plan& plan, const PlanContext& context) {
+  page.blank();
+  print_exception(page, plan, context);
+  print_failure(page, plan, context);
+  if (!plan.live_at_peak.empty() && (plan.failed || !plan.gpu)) page.row("at the peak", peak_text(page, plan));
+  for (const auto& [label, text] : limit_rows(plan)) page.row(label, page.clean(text));
+  if (plan.gpu && (plan.gpu->capacity_source == "assumed" || plan.gpu->context_source == "assumed"))
+    page.row("assumed", fmt::format("{} for the CUDA context and libraries", format_bytes(plan.gpu->context_bytes)));
+  print_fits(page, plan, false);
+  if (context.leak != nullptr) return;  // the finding below is what to mend
+  print_best_remedy(page, plan, context.perhaps_leak);
 }
 
 void print_plan(Page& page, const Plan& plan, const PlanContext& context) {
   page.line({headline_of(page, plan)});
-  page.paragraph(2, page.clean(sizes_of(plan)));
-  if (context.brief) return page.row("command", shown_command(page, plan));
+  page.paragraph(2, page.clean(sizes_of(plan, context.brief)));
+  if (context.verdict_only) return page.row("command", shown_command(page, plan));
+  if (context.brief) return print_brief(page, plan, context);
   page.blank();
   print_facts(page, plan, context);
   print_modules(page, plan, context.verbose);

@@ -18,7 +18,8 @@ struct PlanContext {
   const Finding* perhaps_leak = nullptr;
   bool exception_is_judged = false;  // a finding explains it
   bool verbose = false;
-  bool brief = false;  // the verdict alone: a finding stands above and says why the program ended
+  bool brief = false;         // the verdict, the line, the sum at the peak, and the best thing to do
+  bool verdict_only = false;  // the verdict alone: a finding stands above and says why the program ended
 };
 void print_plan(Page& page, const Plan& plan, const PlanContext& context);
 

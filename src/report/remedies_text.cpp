@@ -73,7 +73,7 @@ void print_diff(Page& page, const std::string& diff, bool verbose) {
     if (!verbose && (line.starts_with("--- ") || line.starts_with("+++ "))) continue;
     if (!verbose && line.starts_with("@@ -")) line = file + ":" + line.substr(4, line.find(',') - 4);
     if (!verbose && told++ == kDiffLinesShown) {
-      page.line({{"        --verbose has the rest", Style::kDim}});
+      page.line({{"        -vv has the rest", Style::kDim}});
       return;
     }
     const Style style = line.starts_with('+') ? Style::kGood : line.starts_with('-') ? Style::kError : Style::kDim;
@@ -129,6 +129,14 @@ void print_where(Page& page, const Plan& plan) {
     page.item(page.dot(), std::string("As it is it fits on no GPU of the catalogue") +
                               (plan.grows ? ", because memory grows." : "."));
   if (!with.empty()) page.item(page.dot(), "Smaller ones on which it fits with a change: " + with + ".");
+}
+
+// The first GPU that is enough for the program as it is; empty: none is.
+std::string smallest_as_is(const Plan& plan) {
+  for (const PlanWhere& where : plan.where) {
+    if (where.with.empty() && where.until == 0) return where.gpu.name;
+  }
+  return {};
 }
 
 // The least intrusive first. Unless all are asked for: those that make it fit, or where none does those that help alone.
@@ -214,14 +222,46 @@ void print_remedies(Page& page, const Plan& plan, bool verbose, const Finding* p
     diff_shown = true;
   }
   if (none_helps)
-    page.paragraph(2, fmt::format("{} tried, and nothing that was tried helps (--verbose lists it).",
+    page.paragraph(2, fmt::format("{} tried, and nothing that was tried helps (-vv lists it).",
                                   tried == 1 ? "One change was" : format_count(tried) + " changes were"));
   if (wanted && !any_fits && !told.empty() && !batch_fits) page.paragraph(2, "None of these is enough.");
   if (!verbose && told.size() > most)
-    page.paragraph(2, fmt::format("and {} more; --verbose lists them", told.size() - most), Style::kDim);
+    page.paragraph(2, fmt::format("and {} more; -vv lists them", told.size() - most), Style::kDim);
   if (!verbose) print_unfinished(page, plan);
   if (!plan.changes_skipped.empty()) page.paragraph(2, page.clean(plan.changes_skipped));
   print_where(page, plan);
+}
+
+void print_best_remedy(Page& page, const Plan& plan, const Finding* perhaps_leak) {
+  const bool wanted = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided();
+  if (!wanted) return;
+  if (perhaps_leak != nullptr)
+    return page.row("fix", fmt::format("{} piled up at one line (memory/leak, below): mend that first, if it is not "
+                                       "meant.",
+                                       format_bytes(perhaps_leak->bytes)));
+  const std::vector<const PlanChange*> told = changes_to_tell(plan, wanted, false);
+  const bool batch_fits = plan.vary && plan.vary->why_not.empty() && plan.vary->largest_fitting != 0;
+  const bool change_fits = !told.empty() && told.front()->fits;
+  if (!batch_fits && !change_fits) {
+    const auto tried =
+        std::count_if(plan.changes.begin(), plan.changes.end(), [](const PlanChange& change) { return change.tried; });
+    if (tried != 0)
+      page.row("fix", tried == 1 ? "One change was tried, and is not enough."
+                                 : fmt::format("{} changes were tried, and none is enough.", tried));
+    const std::string enough = smallest_as_is(plan);
+    if (!enough.empty())
+      page.row(tried != 0 ? "" : "fix", fmt::format("The smallest GPU on which it fits: {}.", page.clean(enough)));
+    return;
+  }
+  page.blank();
+  if (batch_fits) {
+    print_vary(page, *plan.vary);
+    if (!plan.vary->command.empty())
+      page.line({{"        " + page.clean(fmt::format("{}", fmt::join(plan.vary->command, " "))), Style::kGood}});
+    return print_diff(page, plan.vary->diff, false);
+  }
+  print_change(page, plan, *told.front(), wanted, false);
+  print_diff(page, told.front()->diff, false);
 }
 
 }  // namespace faultline

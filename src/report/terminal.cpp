@@ -12,12 +12,14 @@
 #include "report/memory_picture.h"
 #include "report/page.h"
 #include "report/plan_text.h"
+#include "report/rule_pages.h"
 #include "report/unseen.h"
 
 namespace faultline {
 namespace {
 
 constexpr std::size_t kFindingsShown = 2;  // in full; more than a screen is read by those who ask for it
+constexpr std::size_t kBriefFindings = 3;
 constexpr std::size_t kFindingsNamed = 6;
 constexpr std::size_t kCountersShown = 32;
 constexpr std::size_t kDevicesShown = 4;
@@ -75,7 +77,7 @@ void print_findings(Page& page, const Report& report, std::vector<FindingGroup> 
   const std::size_t shown =
       verbose ? groups.size() : std::min(groups.size(), kFindingsShown - (told != nullptr ? 1 : 0));
   for (std::size_t at = 0; at < shown; ++at)
-    print_finding(page, groups[at], {verbose, report.devices.size() > 1, report.plan.has_value()});
+    print_finding(page, groups[at], {false, verbose, report.devices.size() > 1, report.plan.has_value()});
   if (shown == groups.size()) return;
   page.blank();
   const std::size_t named = std::min(groups.size(), shown + kFindingsNamed);
@@ -133,24 +135,11 @@ std::vector<const DeviceReport*> devices_to_show(const Report& report, bool ever
   return chosen;
 }
 
-void print_devices(Page& page, const Report& report, const TerminalOptions& options) {
-  const bool holders_told = report.plan || std::any_of(report.findings.begin(), report.findings.end(),
-                                                       [](const Finding& finding) { return !finding.holders.empty(); });
-  for (const DeviceReport* device : devices_to_show(report, options.verbose)) {
-    if (options.verbose) {
-      print_account(page, *device);
-      print_memory_picture(page, *device);
-    }
-    if (holders_told && !options.verbose) continue;
-    page.blank();
-    print_holders(page, "at the peak", device->holders, options.verbose);
-  }
-  page.blank();
-  if (report.plan && !options.verbose) return;
+void print_peaks(Page& page, const Report& report, bool verbose) {
   std::size_t told = 0, untold = 0;
   for (const DeviceReport& device : report.devices) {
     if (device.peak_allocated == 0 && device.peak_reserved == 0) continue;
-    if (told == kDevicesShown && !options.verbose) {
+    if (told == kDevicesShown && !verbose) {
       ++untold;
       continue;
     }
@@ -167,6 +156,22 @@ void print_devices(Page& page, const Report& report, const TerminalOptions& opti
                                 device.process.empty() ? "" : ", " + page.clean(device.process)));
   }
   if (untold != 0) page.row("", fmt::format("and {} more", plural(untold, "GPU")), Style::kDim);
+}
+
+void print_devices(Page& page, const Report& report, const TerminalOptions& options) {
+  const bool holders_told = report.plan || std::any_of(report.findings.begin(), report.findings.end(),
+                                                       [](const Finding& finding) { return !finding.holders.empty(); });
+  for (const DeviceReport* device : devices_to_show(report, options.verbose)) {
+    if (options.verbose) {
+      print_account(page, *device);
+      print_memory_picture(page, *device);
+    }
+    if (holders_told && !options.verbose) continue;
+    page.blank();
+    print_holders(page, "at the peak", device->holders, options.verbose);
+  }
+  page.blank();
+  if (!report.plan || options.verbose) print_peaks(page, report, options.verbose);
 }
 
 void print_model(Page& page, const DeviceReport& device) {
@@ -263,7 +268,7 @@ void print_footnotes(Page& page, const Report& report, bool clean, bool verbose)
     page.row("not judged:", named + ": " + page.clean(why), Style::kDim);
   }
   if (const std::string more = verbose ? std::string() : what_else_there_is(report, all_told); !more.empty())
-    page.row("more", "--verbose: " + more, Style::kDim);
+    page.row("more", "-vv: " + more, Style::kDim);
 }
 
 struct Summary {
@@ -325,6 +330,44 @@ Summary summarise(const Page& page, const Report& report, const std::vector<Find
   return {std::move(found), std::move(read), style};
 }
 
+// What the longer page has of this one.
+std::string what_more_there_is(const Report& report, std::size_t findings_untold) {
+  std::vector<std::string> parts;
+  if (findings_untold != 0) parts.push_back(plural(findings_untold, "more finding"));
+  const auto changes = report.plan ? report.plan->changes.size() : 0;
+  if (changes > 1) parts.push_back("every change that was tried");
+  if (!report.devices.empty()) parts.push_back("who holds the memory");
+  if (!report.notes.empty()) parts.push_back(plural(report.notes.size(), "note"));
+  const auto is_lost = [](const auto& lost) { return lost.second != 0; };
+  if (std::any_of(report.lost.begin(), report.lost.end(), is_lost)) parts.push_back("what was lost or odd");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// What somebody reads first: each finding in a few lines, what was not seen, and where the rest is.
+void print_brief(Page& page, const Report& report, const std::vector<FindingGroup>& groups, const Finding* told) {
+  std::size_t shown = 0, untold = 0;
+  std::string read = told == nullptr ? "" : command_for_page(told->rule);
+  for (const FindingGroup& group : groups) {
+    if (&group.first() == told) continue;
+    if (group.first().severity == Severity::kNote || shown == kBriefFindings) {
+      ++untold;
+      continue;
+    }
+    ++shown;
+    print_finding(page, group, {true, false, report.devices.size() > 1, report.plan.has_value()});
+    if (read.empty()) read = command_for_page(group.first().rule);
+  }
+  page.blank();
+  if (shown == 0 && !report.plan) print_peaks(page, report, false);
+  for (const std::string& sentence : report.unseen) {
+    if (exit_status(report) != 0 || report.plan) page.row("not seen", page.sentence(sentence), Style::kWarning);
+  }
+  for (const std::string& sentence : report.left_out) page.row("left out", page.clean(sentence), Style::kWarning);
+  const std::string more = what_more_there_is(report, untold);
+  if (!more.empty()) page.row("more", "-v: " + more, Style::kDim);
+  if (!read.empty()) page.row(more.empty() ? "more" : "", read, Style::kDim);
+}
+
 }  // namespace
 
 std::string to_terminal(const Report& report, const TerminalOptions& options) {
@@ -335,7 +378,8 @@ std::string to_terminal(const Report& report, const TerminalOptions& options) {
   const Finding* told = failure_of_plan(report, groups, options.verbose);
   const bool judged = judges_exception(report);
   // the program's own error comes first, and what was seen of its memory after it
-  const bool error_first = report.plan && report.plan->verdict == Verdict::kProgramError && judged && !options.verbose;
+  const bool error_first =
+      report.plan && report.plan->verdict == Verdict::kProgramError && judged && !options.verbose && !options.brief;
   if (error_first) {
     print_findings(page, report, groups, told, options.verbose);
     page.blank();
@@ -343,11 +387,15 @@ std::string to_terminal(const Report& report, const TerminalOptions& options) {
   if (report.plan)
     print_plan(page, *report.plan,
                {told, leak_of_plan(report, groups), perhaps_leak_of_plan(report, groups), judged, options.verbose,
-                error_first});
+                options.brief, error_first});
   if (clean && !report.plan) print_clean(page, report);
-  if (!error_first) print_findings(page, report, groups, told, options.verbose);
-  print_devices(page, report, options);
-  print_footnotes(page, report, clean, options.verbose);
+  if (options.brief) {
+    print_brief(page, report, groups, told);
+  } else {
+    if (!error_first) print_findings(page, report, groups, told, options.verbose);
+    print_devices(page, report, options);
+    print_footnotes(page, report, clean, options.verbose);
+  }
   const Summary summary = summarise(page, report, groups);
   page.blank();
   page.line({{"SUMMARY: " + summary.found, summary.style}, {summary.read}});

@@ -3,9 +3,12 @@
 // Most important thing first: the findings, worst first, each top-down (rule and one sentence, where, which memory, allocated at, freed at,
 // why we believe it, what to try, the page to read); then the account of the device's memory, whose parts add up; a picture of memory over
 // time; what could not be judged; and one SUMMARY line, never wrapped, that stands for the whole in a log. A clean report is short.
+// Three lengths: brief (what happened, the line, the cause, the best thing to do, in about a dozen lines), a screen, and everything.
 // Findings with equal fingerprints are shown once, with a count. Text that came from the input is made harmless on its way (report/text.h).
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "report/report.h"
@@ -19,7 +22,10 @@ struct TerminalOptions {
   std::string home;      // shown as ~
   std::string cwd;       // paths below it are shown relative to it
   std::string docs;      // where "docs/rules/…" lies; empty: not known
-  bool verbose = false;  // else one screen: the worst findings, three of each list
+  bool brief = false;    // of each finding what a person needs first
+  bool verbose = false;  // everything; without either one screen: the worst findings, three of each list
+  std::function<std::string(const std::string& file, std::uint32_t line)>
+      source;  // that line's text, where it can be read
 };
 
 std::string to_terminal(const Report& report, const TerminalOptions& options);

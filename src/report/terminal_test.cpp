@@ -47,11 +47,24 @@ TerminalOptions verbose_of(int width, bool unicode = true) {
   return options;
 }
 
+TerminalOptions brief_of(int width) {
+  TerminalOptions options = options_of(width);
+  options.brief = true;
+  options.source = [](const std::string& file, std::uint32_t line) {
+    return file.ends_with(".py") ? "    losses.append(loss)  # \x1b[31mline " + std::to_string(line) : "";
+  };
+  return options;
+}
+
 std::vector<Golden> goldens() {
   return {{"out_of_memory_80", samples::out_of_memory(), options_of(80)},
           {"out_of_memory_60", samples::out_of_memory(), options_of(60)},
           {"out_of_memory_120_verbose", samples::out_of_memory(), verbose_of(120)},
           {"out_of_memory_ascii", samples::out_of_memory(), verbose_of(80, false)},
+          {"out_of_memory_brief", samples::out_of_memory(), brief_of(80)},
+          {"leak_brief", samples::leak(), brief_of(80)},
+          {"clean_brief", samples::clean(), brief_of(80)},
+          {"hostile_brief", samples::hostile(), brief_of(80)},
           {"leak_80", samples::leak(), options_of(80)},
           {"fragmentation_80", samples::fragmentation(), options_of(80)},
           {"clean_80", samples::clean(), options_of(80)},
@@ -94,8 +107,8 @@ TEST(Terminal, WhatNoInputOfItsKindShowsIsToldToThoseWhoAsk) {
 
 TEST(Terminal, MoreIsNamedOnlyWhereThereIsMore) {
   Report report = samples::clean();
-  EXPECT_TRUE(contains(to_terminal(report, options_of(80)), "--verbose: who holds what, memory over time"));
-  EXPECT_FALSE(contains(to_terminal(report, verbose_of(80)), "--verbose"));
+  EXPECT_TRUE(contains(to_terminal(report, options_of(80)), "-vv: who holds what, memory over time"));
+  EXPECT_FALSE(contains(to_terminal(report, verbose_of(80)), "-vv"));
   for (DeviceReport& device : report.devices) device.peak_allocated = device.peak_reserved = 0;
   report.not_judged = {{"access/out-of-bounds", "nothing ran", true}};
   EXPECT_FALSE(contains(to_terminal(report, options_of(80)), "  more "));
@@ -261,6 +274,39 @@ TEST(Terminal, ManyFindingsAreCutAndTheCutIsSaid) {
   EXPECT_TRUE(contains(text, "  also        error: memory/leak at "));
   EXPECT_TRUE(contains(text, "and 32 findings more")) << text;
   EXPECT_TRUE(contains(text, "SUMMARY: 40 errors"));
+}
+
+TEST(Terminal, BrieflyAFindingIsADozenLinesAndTheRestIsCounted) {
+  Report report = samples::out_of_memory();
+  report.unseen = {"The program was ended by signal 9 (SIGKILL); nothing explains it."};
+  const std::string one = to_terminal(report, brief_of(80));
+  EXPECT_LE(std::count(one.begin(), one.end(), '\n'), 20) << one;
+  EXPECT_TRUE(contains(one, "not seen    The program was ended by signal 9")) << one;
+  EXPECT_TRUE(contains(one, "faultline rule memory/out-of-memory")) << one;
+  report.findings.resize(1);
+  for (int at = 1; at < 9; ++at) {
+    report.findings.push_back(report.findings[0]);
+    report.findings.back().fingerprint += std::to_string(at);
+  }
+  report.findings.back().severity = Severity::kNote;
+  const std::string text = to_terminal(report, brief_of(80));
+  std::size_t shown = 0;
+  for (std::size_t at = text.find("(proved)"); at != std::string::npos; at = text.find("(proved)", at + 1)) ++shown;
+  EXPECT_EQ(shown, 3u) << text;
+  EXPECT_TRUE(contains(text, "-v: 6 more findings")) << text;
+  EXPECT_TRUE(contains(text, "SUMMARY: 8 errors, 1 note")) << text;
+}
+
+TEST(Terminal, WhatProvesItIsPrintedBriefly) {
+  for (const Report& report : {samples::out_of_memory(), samples::leak(), samples::fragmentation()}) {
+    for (const Finding& finding : report.findings) {
+      for (const Evidence& item : finding.evidence) {
+        if (finding.confidence != Confidence::kProved || item.name != "inequality") continue;
+        const std::string words = std::get<std::string>(item.value).substr(0, 30);
+        EXPECT_TRUE(contains(to_terminal(report, brief_of(120)), words)) << words;
+      }
+    }
+  }
 }
 
 TEST(Terminal, WithSeveralDevicesEachFindingNamesItsOwn) {

@@ -158,6 +158,22 @@ std::vector<std::string> wrap(std::string_view text, int width) {
   return lines;
 }
 
+std::string first_sentences(const std::string& text, int width, std::size_t lines) {
+  std::string kept;
+  for (std::size_t from = 0; from < text.size();) {
+    std::size_t end = text.find(". ", from);
+    // "e.g. one" goes on
+    while (end != std::string::npos && end + 2 < text.size() && text[end + 2] >= 'a' && text[end + 2] <= 'z')
+      end = text.find(". ", end + 1);
+    const std::string next = end == std::string::npos ? text : text.substr(0, end + 1);
+    if (!kept.empty() && wrap(next, width).size() > lines) break;
+    kept = next;
+    if (end == std::string::npos) break;
+    from = end + 2;
+  }
+  return kept;
+}
+
 std::string shorten_middle(std::string_view text, int width, bool unicode) {
   if (display_width(text) <= width) return std::string(text);
   const std::string_view gap = unicode ? "…" : "...";

@@ -16,6 +16,8 @@ std::string clean(std::string_view text, bool unicode);
 
 int display_width(std::string_view text);                         // columns; wide characters take two
 std::vector<std::string> wrap(std::string_view text, int width);  // at spaces; a word longer than a line is broken
+// The first sentences, whole ones and at least one, as far as they fill so many lines.
+std::string first_sentences(const std::string& text, int width, std::size_t lines);
 std::string shorten_middle(std::string_view text, int width, bool unicode);
 std::string format_duration(double time_ns);  // "1.5 s"
 std::string pad_left(std::string_view text, int width);

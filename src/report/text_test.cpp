@@ -126,5 +126,15 @@ TEST(IsLibraryFile, TellsInstalledCodeFromTheUsersOwn) {
   EXPECT_FALSE(is_library_file("train.py"));
 }
 
+TEST(Text, FirstSentencesAreWhole) {
+  EXPECT_EQ(first_sentences("One. Two. Three.", 40, 1), "One. Two. Three.");
+  EXPECT_EQ(first_sentences("One is here. Two is longer than a line has room.", 30, 1), "One is here.");
+  EXPECT_EQ(first_sentences("A sentence that is far longer than any line here.", 10, 1),
+            "A sentence that is far longer than any line here.");
+  EXPECT_EQ(first_sentences("It has e.g. one of 1.5 GiB. More follows in another one.", 30, 1),
+            "It has e.g. one of 1.5 GiB.");
+  EXPECT_EQ(first_sentences("", 30, 1), "");
+}
+
 }  // namespace
 }  // namespace faultline

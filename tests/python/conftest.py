@@ -1,3 +1,4 @@
+import os
 import signal
 import sys
 from pathlib import Path
@@ -6,6 +7,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from common import FAULTLINE  # noqa: E402
+
+# What a report says is looked at on its longer page; the short one, which people get unless they ask, has tests of its own (test_brief.py).
+os.environ["FAULTLINE_VERBOSE"] = "1"
 
 # Programs that are started here are told of signals as in a terminal, also where the tests run under nohup or in the
 # background of a shell, which ignore some, and so would all that they start.

@@ -59,13 +59,14 @@ def test_the_replay(binary):
 
 def test_the_plan_until_what_would_help(binary, tmp_path):
     pytest.importorskip("torch")
-    shown = block("$ faultline plan --gpu T4")
+    shown = block("$ faultline plan -v --gpu T4")
     shown = shown[1 : shown.index("What would make it fit")]
     check(
         shown,
         printed(
             binary,
             "plan",
+            "-v",
             "--gpu",
             "T4",
             "--no-try",
