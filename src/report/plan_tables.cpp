@@ -9,6 +9,7 @@
 namespace faultline {
 namespace {
 
+constexpr std::size_t kNotesShown = 2;
 constexpr std::size_t kNamesShown = 4;
 constexpr std::size_t kModulesShown = 4;
 constexpr std::size_t kTooSmallShown = 2;
@@ -150,6 +151,29 @@ void print_fits(Page& page, const Plan& plan, bool verbose) {
                                all_fit ? ", where it fits too" : ""),
                    Style::kDim);
   }
+}
+
+// "a number was read (train.py:15, 3 times)".
+std::string note_text(const Page& page, const PlanNote& note) {
+  std::string tail;
+  if (!note.line.empty()) {
+    const std::size_t colon = note.line.rfind(':');
+    tail = page.path(note.line.substr(0, colon), page.width() / 2) +
+           (colon == std::string::npos ? "" : page.clean(note.line.substr(colon)));
+  }
+  if (note.count > 1) tail += fmt::format("{}{} times", tail.empty() ? "" : ", ", format_count(note.count));
+  return page.clean(note.text) + (tail.empty() ? "" : " (" + tail + ")");
+}
+
+void print_notes(Page& page, const Plan& plan, bool verbose) {
+  if (plan.notes.empty()) return;
+  if (plan.failed && !verbose) return;  // the first stands among the facts
+  page.blank();
+  page.paragraph(0, "What the dry run assumed", Style::kStrong);
+  const std::size_t shown = verbose ? plan.notes.size() : std::min(plan.notes.size(), kNotesShown);
+  for (std::size_t at = 0; at < shown; ++at) page.item(page.dot(), note_text(page, plan.notes[at]));
+  if (shown < plan.notes.size())
+    page.paragraph(2, fmt::format("and {} more; -vv lists them", plan.notes.size() - shown), Style::kDim);
 }
 
 }  // namespace faultline

@@ -17,4 +17,8 @@ void print_modules(Page& page, const Plan& plan, bool verbose);
 void print_fits(Page& page, const Plan& plan, bool verbose);
 void print_effects(Page& page, const PlanEffects& effects);
 
+// "a number was read (train.py:15, 3 times)".
+std::string note_text(const Page& page, const PlanNote& note);
+void print_notes(Page& page, const Plan& plan, bool verbose);
+
 }  // namespace faultline

@@ -1,4 +1,4 @@
-"""What NCCL takes from the driver: figures that were measured or published, by GPU and by the size of a group. docs/plan.md has the table with sources.
+"""What NCCL takes from the driver: figures that were measured or published, by GPU and by the size of a group. docs/plan-ranks.md has the table with sources.
 
 NCCL takes it at the first collective of a communicator, outside PyTorch's allocator, and gives it back when the group is destroyed, which is not
 counted. What it takes on a cluster depends on its release, its channels and the network: a figure, and no measurement of the planned machine.

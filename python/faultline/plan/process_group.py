@@ -1,7 +1,7 @@
 """A process group of many ranks of which only one runs: nothing is moved, and every other rank is taken to have what this one has.
 
 It is a torch.distributed.ProcessGroup of Python, so that C++ (the reducer of DistributedDataParallel) calls it too. What NCCL's own group takes from
-PyTorch's allocator beside the results is taken here as well; what NCCL takes from the driver is not (docs/plan.md).
+PyTorch's allocator beside the results is taken here as well; what NCCL takes from the driver is not (docs/plan-ranks.md).
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class SparseOnGpu(torch.Tensor):
         handler = _TABLE.get(func)
         if handler is None:
             raise Unplannable(
-                f"{op_name(func)} on sparse tensors on the GPU is not known to a dry run (what is: docs/plan.md, sparse tensors)"
+                f"{op_name(func)} on sparse tensors on the GPU is not known to a dry run (what is: docs/plan-libraries.md)"
             )
         return handler(*args, **(kwargs or {}))
 
