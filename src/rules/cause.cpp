@@ -40,10 +40,10 @@ class Judge {
   using Maybe = std::optional<CauseVerdict>;
 
   std::string less(const std::vector<Term>& terms, ByteInterval asked) const {
-    return compared(terms, "<", {{as_stated(asked), "asked for"}});
+    return compared(terms, "<", {{as_stated(asked), "requested"}});
   }
   std::string enough(const std::vector<Term>& terms, ByteInterval asked) const {
-    return compared(terms, "≥", {{as_stated(asked), "asked for"}});
+    return compared(terms, "≥", {{as_stated(asked), "requested"}});
   }
   // Of a block that is known by its segment alone, and is nearly as large: the number that was stated, which what holds of the block holds of too.
   ByteInterval as_stated(ByteInterval asked) const {
@@ -55,9 +55,9 @@ class Judge {
   // Numbers that cannot all be true tell nothing.
   Maybe contradiction() const {
     const auto impossible = [](const std::vector<Term>& part, const std::vector<Term>& whole) {
-      return CauseVerdict{
-          Story::kContradiction, Confidence::kHint,
-          "the numbers contradict each other, so no cause is told from them: " + compared(part, ">", whole), ""};
+      return CauseVerdict{Story::kContradiction, Confidence::kHint,
+                          "the numbers contradict each other, so they show no cause: " + compared(part, ">", whole),
+                          ""};
     };
     if (s_.live && s_.reserved && surely_less(*s_.reserved, *s_.live))
       return impossible({{*s_.live, "in use"}}, {{*s_.reserved, "reserved"}});
@@ -88,7 +88,7 @@ class Judge {
   Maybe too_large() const {
     if (!s_.capacity || !surely_less(*s_.capacity, s_.requested)) return {};
     return CauseVerdict{Story::kTooLarge, Confidence::kProved,
-                        fmt::format("it was asked for in one piece, and {} has {} in all, so no setting can help",
+                        fmt::format("the request was for one piece, and {} has {} in all, so no setting can help",
                                     s_.device, shown(*s_.capacity)),
                         less({{*s_.capacity, "in all"}}, s_.requested)};
   }
@@ -103,11 +103,11 @@ class Judge {
     if (s_.live && surely_less(*s_.capacity, *s_.live + s_.requested)) {
       return CauseVerdict{
           Story::kLentMemory, Confidence::kProved, words,
-          compared({{*s_.live, "in use"}, {s_.requested, "asked for"}}, ">", {{*s_.capacity, "in all"}})};
+          compared({{*s_.live, "in use"}, {s_.requested, "requested"}}, ">", {{*s_.capacity, "in all"}})};
     }
     return CauseVerdict{
         Story::kLentRoom, Confidence::kLikely,
-        words + "; how much of it lay on the device is not told, so what was missing cannot be told either", ""};
+        words + "; how much of it lay on the device is not known, so what was missing is not known either", ""};
   }
 
   // Where nothing tells what a pool holds beside what is live.
@@ -118,7 +118,7 @@ class Judge {
                         fmt::format("{} held {}: with the request that is more than the {} that {} has, so it does not "
                                     "fit, and neither fragmentation nor another process is the reason",
                                     s_.holder, shown(*s_.live), shown(*s_.capacity), s_.device),
-                        compared({{*s_.live, "in use"}, {s_.requested, "asked for"}}, ">", {{*s_.capacity, "in all"}})};
+                        compared({{*s_.live, "in use"}, {s_.requested, "requested"}}, ">", {{*s_.capacity, "in all"}})};
   }
 
   // A dry run goes on past the failure: what the program holds at its fullest is known.
@@ -136,7 +136,8 @@ class Judge {
 
   std::string free_words() const {
     if (s_.free) return fmt::format("{} had {} free", s_.device, shown(*s_.free));
-    return fmt::format("the {} does not say how much {} had free", s_.states_limits ? "message" : "recording", s_.device);
+    return fmt::format("the {} does not say how much {} had free", s_.states_limits ? "message" : "recording",
+                       s_.device);
   }
   std::string held_words() const {
     if (!s_.reserved || !s_.live)
@@ -225,7 +226,7 @@ class Judge {
           Story::kPiecesUnderLimit,
           certain && s_.allowed && picture_known() ? Confidence::kProved : Confidence::kLikely,
           pieces_words() + "; without them the request would fit the program's own memory limit" + limit_words,
-          compared({{*let_through, "within the limit"}}, "≥", {{*s_.live, "in use"}, {s_.requested, "asked for"}})};
+          compared({{*let_through, "within the limit"}}, "≥", {{*s_.live, "in use"}, {s_.requested, "requested"}})};
     }
     const std::string holds = held_words().empty() ? shown(held()) + " were held" : held_words();
     std::string why =
@@ -237,7 +238,7 @@ class Judge {
     if (has_room) why = free_words() + (s_.allowed ? ", but " : " and ") + why;
     const std::string comparison =
         !s_.allowed ? enough({{*s_.free, "free"}}, s_.segment)
-        : certain   ? compared({{held(), "held"}, {s_.segment, "asked for"}}, ">", {{*s_.allowed, "allowed"}})
+        : certain   ? compared({{held(), "held"}, {s_.segment, "requested"}}, ">", {{*s_.allowed, "allowed"}})
                     : std::string();
     const bool proved = certain && s_.allowed && (has_room || !room);  // a limit that nobody states is inferred
     return CauseVerdict{Story::kLimit, proved ? Confidence::kProved : Confidence::kLikely, why, comparison};
@@ -276,12 +277,12 @@ class Judge {
                               held_words(),
                           comparison};
     }
-    return CauseVerdict{Story::kRoomLeft, Confidence::kLikely,
-                        free_words() +
-                            " and refused: it was not full. A limit outside PyTorch's view, a limit that this version "
-                            "does not print, or a change in the instant between is what remains; the "
-                            "numbers cannot tell which",
-                        comparison};
+    return CauseVerdict{
+        Story::kRoomLeft, Confidence::kLikely,
+        free_words() +
+            " and refused: it was not full. A limit outside PyTorch's view, a limit that this version "
+            "does not print, or a change in the instant between is what remains; the numbers do not show which",
+        comparison};
   }
 
   // Enough for the block, not for the segment that PyTorch takes for it.
@@ -306,7 +307,7 @@ class Judge {
         pids += (i == 0 ? "" : ", ") + s_.other_pids[i];
       if (s_.other_pids.size() > 4) pids += ", …";
       const bool is_last = surely_at_least(*s_.free, s_.segment);  // of the driver's own, which it does not give
-      const std::string who = pids.empty() ? "which of the listed processes they are cannot be told"
+      const std::string who = pids.empty() ? "which of the listed processes they are is not known"
                                            : (s_.other_pids.size() == 1 ? "process " : "processes ") + pids + s_.doubt;
       return CauseVerdict{
           Story::kOthers, pids.empty() || is_last || !s_.doubt.empty() ? Confidence::kLikely : Confidence::kProved,
@@ -334,10 +335,10 @@ class Judge {
     const Term own =
         s_.outside ? Term{held() + *s_.outside, "of this process"} : Term{held() + kUsual, "of this process, at most,"};
     if (!surely_at_least(*s_.capacity, own.bytes + s_.segment)) return {};
-    return compared({{*s_.capacity, "in all"}}, "≥", {own, {s_.segment, "asked for"}});
+    return compared({{*s_.capacity, "in all"}}, "≥", {own, {s_.segment, "requested"}});
   }
   std::string beyond_usual(Term taken) const {
-    return compared({{*s_.free, "free"}, taken}, "≥", {{s_.segment, "asked for"}, {kUsual, "that a context may take"}});
+    return compared({{*s_.free, "free"}, taken}, "≥", {{s_.segment, "requested"}, {kUsual, "that a context may take"}});
   }
 
   // Enough memory, but not in one piece.
@@ -349,10 +350,9 @@ class Judge {
         other && !surely_at_least(*s_.idle, s_.requested) && surely_less(*s_.idle, unknown_bytes()))
       return other;
     return CauseVerdict{Story::kPieces, Confidence::kLikely,
-                        fmt::format("{}; together with the device's {} it would fit, so it was the lack of one piece, "
-                                    "not of memory, that stopped it",
-                                    pieces_words(), shown(*s_.free)),
-                        enough({{*s_.free, "free"}, {*s_.idle, "idle"}}, s_.requested)};
+        fmt::format("{}; {}that is enough: the lack of one piece, not of memory, stopped it", pieces_words(),
+                    s_.free->max == 0 ? "" : "with the device's " + shown(*s_.free) + " "),
+        enough({{*s_.free, "free"}, {*s_.idle, "idle"}}, s_.requested)};
   }
 
   // Of the device, neither free nor known to be anybody's.
@@ -372,7 +372,7 @@ class Judge {
     if (at_start) {
       return CauseVerdict{
           Story::kBeforeStart, Confidence::kLikely,
-          fmt::format("{} of {} were taken before this program asked for anything, most of it by other processes; {}",
+          fmt::format("{} of {} were taken before this program requested anything, most of it by other processes; {}",
                       shown(*s_.before_start), s_.device, state_words()),
           comparison};
     }
@@ -416,7 +416,7 @@ class Judge {
       return CauseVerdict{
           Story::kFull, could_be_others ? Confidence::kHint : Confidence::kLikely,
           state_words() +
-              "; the input does not say how large the device is, so what others held is not known (--gpu SIZE tells)",
+              "; the input does not say how large the device is, so what others held is not known (--gpu SIZE says it)",
           comparison};
     }
     std::string held = held_words();
@@ -470,9 +470,9 @@ class Judge {
     }
     if (s_.allowed && (held() + s_.segment).max > s_.allowed->min)
       causes.push_back(fmt::format("the program's own limit, if {} > {} allowed",
-                                   sum_words({{held(), "held"}, {s_.segment, "asked for"}}), shown(*s_.allowed)));
+                                   sum_words({{held(), "held"}, {s_.segment, "requested"}}), shown(*s_.allowed)));
     else if (!s_.allowed && !s_.states_limits && s_.free->max >= s_.segment.min)
-      causes.push_back(fmt::format("a limit of the program's own, if {} free ≥ {} asked for", range_words(*s_.free),
+      causes.push_back(fmt::format("a limit of the program's own, if {} free ≥ {} requested", range_words(*s_.free),
                                    range_words(s_.segment)));
     if (!s_.capacity)
       causes.push_back("other programs, if they held the rest of the device, whose size the input does not say");
@@ -480,7 +480,7 @@ class Judge {
              others.max > kUsualOutsideBytes && (*s_.free + others).max >= s_.segment.min + kUsualOutsideBytes)
       causes.push_back(fmt::format(
           "other programs or libraries, if {} free + what they held of the {} that nobody accounts for ≥ {} "
-          "asked for",
+          "requested",
           shown(*s_.free), range_words(others), shown(s_.segment)));
     std::string list;
     for (const std::string& cause : causes) list += (list.empty() ? "" : "; ") + cause;

@@ -51,9 +51,9 @@ inline std::string shown(ByteInterval bytes) {
   return bytes.min >= kExabyte ? std::string("more than an exabyte") : format_bytes(bytes.middle());
 }
 inline std::string asked_for(ByteInterval bytes) {
-  return bytes.min >= kExabyte              ? "More than an exabyte was asked for"
-         : bytes.min == 0 && bytes.max != 0 ? "L" + shown(bytes).substr(1) + " were asked for"
-                                            : shown(bytes) + " were asked for";
+  return bytes.min >= kExabyte              ? "More than an exabyte was requested"
+         : bytes.min == 0 && bytes.max != 0 ? "L" + shown(bytes).substr(1) + " was requested"
+                                            : shown(bytes) + " was requested";
 }
 
 // a device refuses its last pages; beyond this a refusal was not for want of room
@@ -141,8 +141,8 @@ enum class Story : std::uint8_t {
 struct CauseVerdict {
   Story story = Story::kOpen;
   Confidence confidence = Confidence::kHint;
-  std::string why;         // continues "N were asked for: …"
-  std::string inequality;  // in numbers that hold: "1.00 GiB free + 3.00 GiB idle < 4.00 GiB asked for"; may be empty
+  std::string why;         // continues "N was requested: …"
+  std::string inequality;  // in numbers that hold: "1.00 GiB free + 3.00 GiB idle < 4.00 GiB requested"; may be empty
   const char* cause() const;  // "exhausted", …; empty: none can be told
 };
 

@@ -61,13 +61,13 @@ TEST(CauseOf, NumbersThatNoDeviceHasAreJudgedToo) {
 TEST(CauseOf, TellsTheInequalityThatHolds) {
   Shortage s = recorded();
   EXPECT_EQ(verdict(s), "exhausted proved");
-  EXPECT_EQ(cause_of(s).inequality, "1.00 GiB free + 2.00 GiB idle < 4.00 GiB asked for");
+  EXPECT_EQ(cause_of(s).inequality, "1.00 GiB free + 2.00 GiB idle < 4.00 GiB requested");
   s.requested = s.segment = gib(1.5);
   EXPECT_EQ(verdict(s), "fragmented proved");
-  EXPECT_EQ(cause_of(s).inequality, "2.00 GiB idle ≥ 1.50 GiB asked for");
+  EXPECT_EQ(cause_of(s).inequality, "2.00 GiB idle ≥ 1.50 GiB requested");
   s.requested = s.segment = gib(2.5);
   EXPECT_EQ(verdict(s), "fragmented likely");
-  EXPECT_EQ(cause_of(s).inequality, "1.00 GiB free + 2.00 GiB idle ≥ 2.50 GiB asked for");
+  EXPECT_EQ(cause_of(s).inequality, "1.00 GiB free + 2.00 GiB idle ≥ 2.50 GiB requested");
 }
 
 // Where the numbers leave several causes, each is named with what would make it the one, and none that they exclude.
@@ -132,7 +132,7 @@ TEST(CauseOf, SaysWhatIsNotKnownWhereTheIdleBytesAreNotTold) {
   EXPECT_NE(v.why.find("exhausted, if less than 2.00 GiB lay idle"), std::string::npos) << v.why;
   EXPECT_NE(v.why.find("fragmented, if 2.00 GiB or more did"), std::string::npos) << v.why;
   s.capacity = gib(20);  // however much of it lies idle
-  EXPECT_EQ(cause_of(s).inequality, "18.00 GiB in use + 3.00 GiB asked for > 20.00 GiB in all");
+  EXPECT_EQ(cause_of(s).inequality, "18.00 GiB in use + 3.00 GiB requested > 20.00 GiB in all");
 }
 
 TEST(CauseOf, NeverLeavesItOpenWithoutACandidate) {
@@ -161,7 +161,7 @@ TEST(CauseOf, SaysItInBytesWhereRoundingWouldHideTheDifference) {
   Shortage s = recorded();
   s.requested = s.segment = ByteInterval::exactly(3 * kGiB + 1);
   EXPECT_EQ(cause_of(s).inequality,
-            "1,073,741,824 bytes free + 2,147,483,648 bytes idle < 3,221,225,473 bytes asked for");
+            "1,073,741,824 bytes free + 2,147,483,648 bytes idle < 3,221,225,473 bytes requested");
 }
 
 TEST(CauseOf, IsTheSameForARecordingAndForAMessageOfTheSameNumbers) {
@@ -189,12 +189,12 @@ TEST(CauseOf, ALimitThatIsStatedAndOneThatIsNot) {
   s.free = gib(50);
   EXPECT_EQ(verdict(s), "own-limit likely");  // inferred
   EXPECT_NE(cause_of(s).why.find("nothing here states one"), std::string::npos) << cause_of(s).why;
-  EXPECT_EQ(cause_of(s).inequality, "50.00 GiB free ≥ 4.00 GiB asked for");
+  EXPECT_EQ(cause_of(s).inequality, "50.00 GiB free ≥ 4.00 GiB requested");
   s.states_limits = true;
   EXPECT_EQ(verdict(s), " likely");  // it would have said so
   s.allowed = gib(21);
   EXPECT_EQ(verdict(s), "own-limit proved");
-  EXPECT_EQ(cause_of(s).inequality, "20.00 GiB held + 4.00 GiB asked for > 21.00 GiB allowed");
+  EXPECT_EQ(cause_of(s).inequality, "20.00 GiB held + 4.00 GiB requested > 21.00 GiB allowed");
   s.from_driver = true;
   EXPECT_EQ(verdict(s), "own-limit hint");  // of a pool, not of PyTorch
 }

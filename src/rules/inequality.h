@@ -11,13 +11,13 @@ namespace faultline {
 
 struct Term {
   ByteInterval bytes;
-  std::string_view what;  // "free", "asked for"
+  std::string_view what;  // "free", "requested"
 };
 
 // So wide that its middle tells little.
 bool is_wide(ByteInterval bytes);
 ByteInterval total(const std::vector<Term>& terms);
-// "1.00 GiB free + 3.00 GiB idle < 4.00 GiB asked for", with "<", ">" or "≥": of a number that is known between bounds the bound that the claim rests on; in rounded numbers, or to the byte where the rounded ones would not show it.
+// "1.00 GiB free + 3.00 GiB idle < 4.00 GiB requested", with "<", ">" or "≥": of a number that is known between bounds the bound that the claim rests on; in rounded numbers, or to the byte where the rounded ones would not show it.
 std::string compared(const std::vector<Term>& left, const char* sign, const std::vector<Term>& right);
 // "1.00 GiB free + 3.00 GiB idle", each as it was given; claims nothing.
 std::string sum_words(const std::vector<Term>& terms);

@@ -136,7 +136,7 @@ TEST(MessageTexts, WhatIsInEffectFullAddsUp) {
   const std::string text = torch_2("20.00 MiB", "14.75 GiB", "13.06 MiB", "Process 26427 has 14.73 GiB memory in use.",
                                    "13.57 GiB", "53.24 MiB");
   expect_all({{text,
-               {"66.30 MiB", "left 46.30 MiB", "13.06 MiB free + 53.24 MiB idle ≥ 20.00 MiB asked for",
+               {"66.30 MiB", "left 46.30 MiB", "13.06 MiB free + 53.24 MiB idle ≥ 20.00 MiB requested",
                 "1.11 GiB of this process lay outside"},
                {"at most"}}});
   const Finding finding = told_of(text);
@@ -149,17 +149,17 @@ TEST(MessageTexts, HostMemoryIsToldInItsFrameworksWords) {
   const std::string cpu = " on /job:localhost/replica:0/task:0/device:CPU:0 by allocator ";
   expect_all({
       {"ResourceExhaustedError: OOM when allocating tensor with shape[100000,100000] and type double" + cpu + "cpu",
-       {"74.51 GiB were asked for", "tf.data"},
+       {"74.51 GiB was requested", "tf.data"},
        torch},
       {"ResourceExhaustedError: OOM when allocating tensor with shape[200000,200000] and type float" + cpu + "mklcpu",
-       {"149.01 GiB were asked for", "tf.data"},
+       {"149.01 GiB was requested", "tf.data"},
        torch},
       {"jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 640000000000 bytes.",
-       {"596.05 GiB were asked for", "jax.devices()"},
+       {"596.05 GiB was requested", "jax.devices()"},
        torch},
       {"RuntimeError: [enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you "
        "tried to allocate 640000000000 bytes. Error code 12 (Cannot allocate memory)\n",
-       {"596.05 GiB were asked for", "torch.load", "torch.cuda.empty_cache()"},
+       {"596.05 GiB was requested", "torch.load", "torch.cuda.empty_cache()"},
        {"tf.data", "jax.devices"}},
   });
 }
@@ -231,7 +231,7 @@ TEST(MessageTexts, VllmsNumbersAreUsed) {
            "utilization or reduce GPU memory used by other processes.\n";
   };
   expect_all({
-      {start("13.21", "23.65"), {"--gpu-memory-utilization 0.55 or lower", "13.21 GiB free < 21.28 GiB asked for"}, {}},
+      {start("13.21", "23.65"), {"--gpu-memory-utilization 0.55 or lower", "13.21 GiB free < 21.28 GiB requested"}, {}},
       {start("2.10", "79.15"), {"--gpu-memory-utilization 0.02 or lower"}, {}},
       {"ValueError: To serve at least one request with the models's max seq len (131072), (16.00 GiB KV cache is "
        "needed, which is larger than the available KV cache memory (5.23 GiB). Based on the available memory, the "

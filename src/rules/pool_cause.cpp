@@ -17,7 +17,7 @@ class PoolJudge {
   CauseVerdict judge() const {
     if (p_.limit && s_.reserved && surely_less(*p_.limit, *s_.reserved)) {
       return {Story::kPoolOpen, Confidence::kHint,
-              "the numbers contradict each other, so no cause is told from them: " +
+              "the numbers contradict each other, so they show no cause: " +
                   compared({{*s_.reserved, "taken"}}, ">", {{*p_.limit, "that the pool may take"}}),
               ""};
     }
@@ -40,7 +40,7 @@ class PoolJudge {
     const std::uint64_t most = p_.limit ? p_.limit->max : s_.reserved ? s_.reserved->max : 0;
     return unused.min >= most / kWasteParts;
   }
-  Term asked() const { return {s_.requested, "asked for"}; }
+  Term asked() const { return {s_.requested, "requested"}; }
   Term idle() const { return {*s_.idle, "free in the pool"}; }
   Term left() const { return {*p_.left, "not yet taken"}; }
 
@@ -186,7 +186,7 @@ class PoolJudge {
         !surely_at_least(*s_.idle + *p_.left + *p_.slack, s_.requested))
       return {};
     return CauseVerdict{Story::kPoolSlack, Confidence::kLikely,
-                        fmt::format("{}, but only {} of that were asked for: {} are slack, in chunks that were larger "
+                        fmt::format("{}, but only {} of that was requested: {} are slack, in chunks that were larger "
                                     "than their request and were not split; without it the request would fit",
                                     state(), shown(*s_.live - *p_.slack), shown(*p_.slack)),
                         compared({idle(), left(), {*p_.slack, "slack"}}, "≥", {asked()}) + "; " +
@@ -218,7 +218,7 @@ class PoolJudge {
     if (!surely_at_least(unused, s_.requested)) return {};
     return CauseVerdict{Story::kPoolOpen, Confidence::kLikely,
                         fmt::format("{}: {} were left, more than the request, so they lay in pieces, or the driver did "
-                                    "not give the pool its whole limit; the map that would tell is not in this text",
+                                    "not give the pool its whole limit; the map that would show it is not in this text",
                                     state(), shown(unused)),
                         compared({{unused, "left of the limit"}}, "≥", {asked()})};
   }
@@ -234,7 +234,7 @@ class PoolJudge {
           : elsewhere == 0
               ? fmt::format("all that is free in it, {}, is one piece, so free memory in pieces is excluded",
                             shown(*s_.idle))
-              : fmt::format("all but {} of the {} that are free in it is one piece, so pieces are hardly the matter",
+              : fmt::format("all but {} of the {} that are free in it is one piece, so pieces are hardly the problem",
                             format_bytes(elsewhere), shown(*s_.idle));
       return {
           Story::kPoolFull, Confidence::kLikely,
@@ -265,18 +265,17 @@ class PoolJudge {
     std::string why = state();
     if (s_.idle) why += fmt::format("; {} are free in it", range_words(*s_.idle));
     if (s_.largest_piece) why += fmt::format(", in pieces of at most {}", format_bytes(s_.largest_piece->max));
-    why += p_.left ? left_words() : std::string("; how much more it may take is not told");
+    why += p_.left ? left_words() : std::string("; the text does not say how much more it may take");
     why += refused_words();
     if (!s_.idle && p_.bar)
-      return {
-          Story::kPoolOpen, Confidence::kLikely,
-          fmt::format("{} had no free piece that large: {}; how much that is in bytes, and how much more it may "
-                      "take, is not in this text{}, so a full pool, free memory in pieces and a driver that refused "
-                      "cannot be told apart",
-                      p_.words, bar_words(), refused_words()),
-          ""};
+      return {Story::kPoolOpen, Confidence::kLikely,
+              fmt::format("{} had no free piece that large: {}; how much that is in bytes, and how much more it may "
+                          "take, is not in this text{}, so it may have been a full pool, free memory in pieces, or a "
+                          "driver that refused",
+                          p_.words, bar_words(), refused_words()),
+              ""};
     if (!s_.idle)
-      return {Story::kPoolOpen, Confidence::kLikely, why + "; nothing here tells how much of it was free", ""};
+      return {Story::kPoolOpen, Confidence::kLikely, why + "; nothing here says how much of it was free", ""};
     std::string causes;
     const auto add = [&](const char* cause) { causes += (causes.empty() ? "" : "; ") + std::string(cause); };
     const ByteInterval most = *s_.idle + p_.left.value_or(ByteInterval{});

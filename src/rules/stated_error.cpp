@@ -71,15 +71,15 @@ void finish_stated(const Case& subject, Finding& finding) {
   if (stated.lives_on && !stated.benign) {
     // A request that failed has failed, whatever became of the server.
     if (!notes.of_request) finding.severity = std::max(finding.severity, Severity::kWarning);
-    const std::string went_on = notes.lives_by_words ? "by the words of its log the program likely went on"
-                                                     : "the program went on, as its log shows behind it";
+    const std::string went_on = notes.lives_by_words ? "by its log the program likely went on"
+                                                     : "the program went on, as the log after it shows";
     finding.message =
         (notes.of_request ? "This request failed; " + went_on + ". "
          : notes.shows_no_exception
              ? "T" + went_on.substr(1) +
-                   (notes.lives_by_words ? "" : "; whether without the result of this is not shown") + ". "
-         : notes.lives_by_words ? std::string("The program likely survived this, by the words of its log. ")
-                                : std::string("The program survived this: its log goes on with work behind it. ")) +
+                   (notes.lives_by_words ? "" : "; the log does not show whether it had this result") + ". "
+         : notes.lives_by_words ? std::string("The program likely survived this, by its log. ")
+                                : std::string("The program survived this: its log shows work after it. ")) +
         finding.message;
     add_evidence(finding, "ending",
                  std::string(notes.lives_by_words ? "words behind the message say that the program goes on"
@@ -95,8 +95,8 @@ void finish_stated(const Case& subject, Finding& finding) {
     // After a kernel's fault nothing works on the device: where one was only printed and the program went on, it may have been another process's.
     const bool is_fault = stated.kind == ErrorKind::kFault;
     if (is_fault) finding.confidence = std::max(finding.confidence, Confidence::kLikely);
-    finding.message = std::string(is_fault ? "Before the program ended in another error a line of the text says: "
-                                           : "This did not end the program, another error did, later: ") +
+    finding.message = std::string(is_fault ? "Before the program ended in another error, a line of the text says: "
+                                           : "This did not end the program; another error did, later: ") +
                       finding.message;
     add_evidence(finding, "ended_by", stated.ended_by);
   }

@@ -186,7 +186,7 @@ CREATED = {
 
 
 def small_pool():
-    """125 MiB, all of it taken, 25 MiB free in one piece, 64 MiB asked for."""
+    """125 MiB, all of it taken, 25 MiB free in one piece, 64 MiB requested."""
     return forms.Pool(
         [[(100 * forms.MIB, True), (25 * forms.MIB, False)]], limit=125 * forms.MIB, request=64 * forms.MIB
     )

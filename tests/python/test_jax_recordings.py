@@ -33,7 +33,7 @@ def test_it_is_called_jax_and_the_hosts_pool_is_no_gpu(binary):
     assert "GPU 2" not in done.stdout and "\n  host " in done.stdout
 
 
-UNREAD = "a result that nobody read is missing without a word"
+UNREAD = "a result that nobody read is missing silently"
 
 
 # What JAX 0.11 printed by itself on an H200: the bar without the map, what the driver refused, no exception.
@@ -45,7 +45,7 @@ UNREAD = "a result that nobody read is missing without a word"
         ("oom_taken_by_another", "the driver refused it, down to 1.08 GiB", "outside-framework", "proved"),
         ("oom_platform", "JAX asked the driver for 1.00 GiB", "", "proved"),
         ("oom_async", "GPU 0 had 229.12 MiB free", "exhausted", "proved"),
-        ("oom_jit", "XLA's autotuner asked for it", "", "likely"),
+        ("oom_jit", "XLA's autotuner requested it", "", "likely"),
     ],
 )
 def test_a_text_of_jax_is_told_with_what_it_holds(binary, name, says, cause, confidence):

@@ -519,7 +519,7 @@ def test_the_picture_follows_the_dark_and_prints(oom, opened):
 def test_without_a_script_the_findings_are_readable(oom, opened):
     page = opened(oom, ready=None, java_script_enabled=False)
     text = page.inner_text("body")
-    assert "memory/out-of-memory" in text and "786.00 MiB were asked for" in text and "Without JavaScript" in text
+    assert "memory/out-of-memory" in text and "786.00 MiB was requested" in text and "Without JavaScript" in text
     assert not page.is_visible("#timeline") and not page.is_visible(".jump")
     stacks = page.locator("ol.stacks li").all_inner_texts()
     assert "What lived at the peak, by call stack" in text and 4 <= len(stacks) <= 12

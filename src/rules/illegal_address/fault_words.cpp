@@ -49,17 +49,18 @@ const FaultWords& words_of(FaultKind kind) {
         "Split its work, or run it on a device that drives no display."}},
       {FaultKind::kHardware,
        {kLaunchError, "was stopped because the device reported an error of its own: hardware, not the program",
-        "nvidia-smi -q -d ECC, and lines with Xid in dmesg, tell more; reset or replace the device."}},
+        "nvidia-smi -q -d ECC, and lines with Xid in dmesg, show more; reset or replace the device."}},
       {FaultKind::kLaunchFailure,
        {kLaunchError, "was stopped by the hardware without a more precise reason",
-        "An illegal access can end so; if it comes at random places, look at the device too: nvidia-smi -q -d ECC, and "
+        "An illegal access can end like this; if it comes at random places, look at the device too: nvidia-smi -q -d "
+        "ECC, and "
         "Xid lines in dmesg.",
         true}},
       {FaultKind::kTrap,
        {kLaunchError, "was stopped by a trap instruction: __trap(), or a check that a compiler made one",
         "Look at the condition that leads to the line named."}},
       {FaultKind::kResources,
-       {kLaunchError, "asked for more registers or shared memory than the device has for one block",
+       {kLaunchError, "requested more registers or shared memory than one block can have on this device",
         "Use fewer threads per block for it."}},
       {FaultKind::kConfiguration,
        {kLaunchError, "was launched with a shape that the device does not allow",
@@ -70,7 +71,7 @@ const FaultWords& words_of(FaultKind kind) {
       {FaultKind::kEarlierError,
        {kLaunchError, "was refused because of an earlier error", "The first error in the log is the one to look at."}},
       {FaultKind::kSharedMemoryLimit,
-       {kLaunchError, "asked for more shared memory than one block can have",
+       {kLaunchError, "requested more shared memory than one block can have",
         "Smaller block sizes or fewer stages (num_stages) for that kernel."}},
   }};
   const auto found = std::find_if(kWords.begin(), kWords.end(), [&](const auto& row) { return row.first == kind; });

@@ -29,8 +29,8 @@ std::string about_place(const StatedError& stated, const Finding& finding) {
 void add_next_steps(const Case& subject, bool of_access, Finding& finding) {
   const std::string program = program_words(subject);
   add_try(finding, "Run it as faultline run -- " + program +
-                       ": it leaves the program as it is, and names the launches that can have done it, with what "
-                       "speaks for and against each.");
+                       ": it leaves the program as it is and names the launches that can have done it, with the "
+                       "evidence for and against each.");
   if (of_access) add_try(finding, core_dump_advice());
   if (subject.statements().error.asynchronous != false && program != "PROGRAM")
     add_try(finding,
@@ -40,7 +40,7 @@ void add_next_steps(const Case& subject, bool of_access, Finding& finding) {
     add_try(finding, "In addition, compute-sanitizer " + program + " names the kernel and the thread (slow).");
     return add_try(finding,
                    "All later CUDA calls of that process fail as well: only the first error of a log counts, and the "
-                   "process must be started anew.");
+                   "process must be restarted.");
   }
   add_try(
       finding,
@@ -48,7 +48,7 @@ void add_next_steps(const Case& subject, bool of_access, Finding& finding) {
           " sees accesses that land in other tensors (slow; without that variable it cannot see past a tensor's end).");
   add_try(finding,
           "All later CUDA calls of that process fail as well: only the first error of a log counts, and the process "
-          "must be started anew.");
+          "must be restarted.");
 }
 
 std::string index_advice(const StatedError::Assertion& assertion) {
@@ -141,8 +141,8 @@ void judge_kernel(const Case& subject, Finding& finding) {
   if (stated.shared_memory_limit)
     add_evidence(finding, "shared_memory_limit_bytes", stated.shared_memory_limit->middle());
   if (stated.requested && stated.shared_memory_limit)
-    finding.message += " It asked for " + format_count(stated.requested->middle()) + " bytes, and " +
-                       format_count(stated.shared_memory_limit->middle()) + " is the most that this GPU gives.";
+    finding.message += " It requested " + format_count(stated.requested->middle()) + " bytes, and " +
+                       format_count(stated.shared_memory_limit->middle()) + " is the most that this GPU allows.";
   if (stated.fault == FaultKind::kNoKernelImage && subject.statements().message_only)
     about_unknown_gpu(read_text_notes(subject.trace()).gpu, finding);
   const bool other = is_of_other(stated);

@@ -120,7 +120,7 @@ void describe_vllm(const StatedError& stated, Finding& finding) {
     finding.message = "One request of the model's full length needs " + shown(*stated.requested) +
                       " of key-value cache, and vLLM has room for " + shown(*stated.free) + ".";
     if (surely_less(*stated.free, *stated.requested))
-      add_evidence(finding, "inequality", compared({{*stated.free, "free"}}, "<", {{*stated.requested, "asked for"}}));
+      add_evidence(finding, "inequality", compared({{*stated.free, "free"}}, "<", {{*stated.requested, "requested"}}));
   }
   if (stated.name != "vllm-start" || !stated.capacity || stated.capacity->min == 0) return;
   add_evidence(finding, "capacity_bytes", stated.capacity->middle());
@@ -129,7 +129,7 @@ void describe_vllm(const StatedError& stated, Finding& finding) {
                     (stated.requested ? " " + shown(*stated.requested) : std::string(" more")) +
                     " (gpu_memory_utilization): something else holds the rest.";
   if (stated.requested && surely_less(*stated.free, *stated.requested))
-    add_evidence(finding, "inequality", compared({{*stated.free, "free"}}, "<", {{*stated.requested, "asked for"}}));
+    add_evidence(finding, "inequality", compared({{*stated.free, "free"}}, "<", {{*stated.requested, "requested"}}));
   const auto hundredths =
       static_cast<unsigned>(static_cast<double>(stated.free->min) * 100.0 / static_cast<double>(stated.capacity->max));
   if (hundredths == 0 || hundredths >= 100) return;
@@ -171,7 +171,7 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
   const bool is_buffer = stated.name == "buffer-limit";
   if (stated.requested && stated.shared_memory_limit && surely_less(*stated.shared_memory_limit, *stated.requested))
     add_evidence(finding, "inequality",
-                 compared({{*stated.requested, is_buffer ? "asked for" : "used"}}, ">",
+                 compared({{*stated.requested, is_buffer ? "requested" : "used"}}, ">",
                           {{*stated.shared_memory_limit, is_buffer ? "in one piece" : "that a block may have"}}));
   if (is_buffer && stated.requested && stated.shared_memory_limit)
     finding.message +=

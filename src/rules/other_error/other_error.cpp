@@ -33,7 +33,7 @@ void judge_run(const Case& subject, std::vector<Finding>& findings) {
   std::string said = ending.exception_message.substr(0, ending.exception_message.find('\n'));
   if (said.ends_with('.')) said.pop_back();
   finding.message = "The program ended in " + ending.exception_type + (said.empty() ? "" : ": " + said) +
-                    ". Not judged: this is no error of memory, and the reason stands in its own words.";
+                    ". Not judged: this is not a memory error, and its own words say the reason.";
   const std::string_view remedy = remedy_for_old_program(ending.exception_message);
   if (!remedy.empty()) add_try(finding, std::string(remedy));
   finding.fingerprint = fingerprint(finding.rule, finding.location);

@@ -117,8 +117,8 @@ void add_unconfirmed_settings(const AdviceContext& context, Finding& finding) {
     return add_try(
         finding,
         "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128 is what PyTorch has on Windows against free memory in "
-        "pieces (the setting that the message names does not exist there); a message cannot show that it "
-        "would have sufficed.");
+        "pieces (the setting that the message names does not exist there); a message cannot show that it would have "
+        "been enough.");
   }
   if (is_torch_before(message, 1, 10)) {
     return add_try(
@@ -130,20 +130,20 @@ void add_unconfirmed_settings(const AdviceContext& context, Finding& finding) {
     const bool has_split = message.text.find("max_split_size_mb") != std::string::npos ||
                            (!message.torch_version.empty() && message.torch_version[0] != '<');
     return add_try(
-        finding,
-        std::string("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128 is what this PyTorch has against it") +
-            (has_split ? "" : " if it is 1.10 or later (the message's wording is of 1.4 to 2.0)") +
-            "; from 2.1 on expandable_segments:True is made for this. Neither is proved to suffice by a message.");
+        finding, std::string("PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128 is what this PyTorch has against pieces") +
+                     (has_split ? "" : " if it is 1.10 or later (the message's wording is of 1.4 to 2.0)") +
+                     "; from 2.1 on expandable_segments:True is made for this. A message does not prove that either "
+                     "would be enough.");
   }
   if (context.sets_expandable) {
     return add_try(finding,
                    "expandable_segments:True is set already, by this text, and it is what PyTorch has against free "
-                   "memory in pieces: look whether the process that failed got the setting (it must stand before CUDA "
+                   "memory in pieces: check that the process that failed got the setting (it must be set before CUDA "
                    "is first used), and hold less, or allocate the large tensors first.");
   }
   add_try(finding,
           std::string("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is made for free memory in pieces, but a "
-                      "message cannot show that it would have sufficed") +
+                      "message cannot show that it would have been enough") +
               (platform_of(message) == Platform::kCuda ? ": a recording can, faultline replay FOLDER --search." : "."));
   if (message.text.find("setting PYTORCH_ALLOC_CONF") != std::string::npos) {
     add_try(finding,
@@ -156,9 +156,8 @@ void add_empty_cache_truth(const AdviceContext& context, Finding& finding) {
   if (context.message == nullptr || context.message->allocator != StatedAllocator::kUsual || is_of_other(context))
     return;
   add_try(finding,
-          "torch.cuda.empty_cache() before this line would not have helped: PyTorch gives back every wholly free "
-          "segment by itself before it raises this error "
-          "(except while a CUDA graph is being captured).");
+          "torch.cuda.empty_cache() before this line would not have helped: PyTorch frees every wholly free segment by "
+          "itself before it raises this error (except while a CUDA graph is being captured).");
 }
 
 bool starts_ranks(const std::string& program) {
@@ -253,8 +252,8 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
     case Story::kOpen:
       if (context.message != nullptr) {
         add_try(finding,
-                "What tells the causes apart: a recording has the bytes that the message rounds, and the picture of "
-                "the pieces: faultline run -- " +
+                "To tell the causes apart: a recording has the bytes that the message rounds, and shows the pieces: "
+                "faultline run -- " +
                     context.program + "; nvidia-smi at that moment shows what other programs hold.");
         add_unconfirmed_settings(context, finding);
       }

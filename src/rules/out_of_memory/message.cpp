@@ -176,7 +176,7 @@ void judge_guess(const Case& subject, Finding& finding) {
   add_evidence(finding, "recognised", std::string("by single words alone: the message is not known"));
   conclude(finding, Confidence::kHint,
            "A line of this text reads as if memory on a GPU had run out: \"" + stated.text +
-               "\". This message is not known to Faultline: which program wrote it, how much was asked for, and who "
+               "\". This message is not known to Faultline: which program wrote it, how much it requested, and who "
                "held the rest is not known, and it may mean something else.");
   add_try(finding,
           "See who holds the device: nvidia-smi, rocm-smi or the tool of its maker; then hold less at once in the "
@@ -195,8 +195,8 @@ void judge_bare(const Case& subject, Finding& finding) {
       if (stated.cached) add_stated_bytes(finding, "cached_bytes", *stated.cached);
       if (stated.reserved) add_stated_bytes(finding, "reserved_bytes", *stated.reserved);
       conclude(finding, Confidence::kLikely,
-               "GPU memory ran out in PyTorch's allocator; the beginning of the message is cut off, so how much was "
-               "asked for is not known, and no cause can be told" +
+               "GPU memory ran out in PyTorch's allocator; the beginning of the message is cut off, so the size of the "
+               "request and the cause are not known" +
                    holders_words(stated));
       return add_try(finding, "Give Faultline the whole message, from \"Tried to allocate …\" on, or the whole log.");
     }
@@ -211,21 +211,20 @@ void judge_bare(const Case& subject, Finding& finding) {
   }
   const bool other = !stated.other_framework.empty() || is_of_source(subject);
   conclude(finding, Confidence::kLikely,
-           std::string(other ? "A CUDA call found no memory"
-                             : "A CUDA call outside the framework's allocator found no memory") +
+           std::string(other ? "A CUDA call ran out of memory"
+                             : "A CUDA call outside the framework's allocator ran out of memory") +
                ": making a context, loading a kernel, a library's buffer, a graph, or pinned host memory; the message "
-               "has no numbers, so who held the memory cannot be told.");
+               "has no numbers, so it does not show who held the memory.");
   if (!stated.other_framework.empty())
     conclude(finding, Confidence::kLikely,
              "A CUDA call of " + stated.other_framework +
-                 " found no GPU memory; the message has no numbers, so who held the memory cannot be told.");
+                 " ran out of GPU memory; the message has no numbers, so it does not show who held the memory.");
   add_try(finding, "If it fails at the first touch of the GPU, another program holds it: nvidia-smi");
   add_program_tries(stated.other_framework, finding);
   if (!other)
-    add_try(
-        finding,
-        "If it fails later, in a program that uses PyTorch, PyTorch's idle cache may be what is missing: it is given "
-        "back only when PyTorch itself runs out, so here torch.cuda.empty_cache() before this line can help.");
+    add_try(finding,
+            "If it fails later, in a program that uses PyTorch, PyTorch's idle cache may be what is missing: PyTorch "
+            "frees it only when it runs out itself, so here torch.cuda.empty_cache() before this line can help.");
 }
 
 // A framework or a library that says no more than that it got nothing.
@@ -291,8 +290,8 @@ void judge_library(const Case& subject, Finding& finding) {
           (has_pool ? "; it takes memory beside the pool of " + stated.other_framework +
                           ", which keeps what it has taken, and nothing here says who held the memory."
            : other ? "; nothing here says who held the memory."
-                   : "; it does not go through PyTorch's allocator, so PyTorch did not give its idle cache back "
-                     "first, and nothing here says who held the memory."));
+                   : "; it does not go through PyTorch's allocator, so PyTorch did not free its idle cache first, and "
+                     "nothing here says who held the memory."));
   if (has_pool)
     add_try(finding, stated.other_framework == "JAX"
                          ? "Leave room beside the pool: XLA_CLIENT_MEM_FRACTION=0.6 (older: "
@@ -308,14 +307,14 @@ void judge_library(const Case& subject, Finding& finding) {
             "Leave room for it: torch.cuda.set_per_process_memory_fraction(0.9) keeps PyTorch from taking the last of "
             "the device.");
   else if (stated.library == "cuBLAS" || stated.library == "cuDNN")
-    add_try(
-        finding,
-        "Make its handle while there is room: one small matrix product or convolution at the start of the program.");
+    add_try(finding,
+            "Create its handle while there is room: run one small matrix product or convolution at the start of the "
+            "program.");
   add_try(finding, "See who holds the device: nvidia-smi");
   if (by_status)
     add_try(finding,
             "If there was room, the context was broken before: after an illegal access or an index out of range the "
-            "next call of a library fails so. Look for an earlier error in the log (\"Assertion `…` failed\"); "
+            "next library call fails like this. Look for an earlier error in the log (\"Assertion `…` failed\"); "
             "CUDA_LAUNCH_BLOCKING=1 " +
                 program_words(subject) + " shows it.");
 }
@@ -338,7 +337,7 @@ void add_next_step(const Case& subject, Finding& finding) {
                             : "."));
   if (stated.framework != Framework::kPyTorch || finding.cause != "exhausted" || too_large) return;
   add_try(finding, "Ask before renting a larger GPU: faultline plan --gpu H100 -- " + program_words(subject) +
-                       " tells without one whether it would fit, and what would.");
+                       " says without one whether it would fit, and what would.");
 }
 
 }  // namespace
@@ -357,8 +356,8 @@ Finding describe_message(Case& subject) {
   if (finding.severity != Severity::kNote && stated.kind == ErrorKind::kOutOfMemory &&
       subject.statements().message_only && read_text_notes(subject.trace()).shows_no_exception)
     finding.message +=
-        " No exception stands in this text: JAX raises one only where the result of what failed is read, so a result "
-        "that nobody read is missing without a word.";
+        " This text has no exception: JAX raises one only where the failed result is read, so a result that nobody "
+        "read is missing silently.";
   add_next_step(subject, finding);
   finish_stated(subject, finding);
   return finding;

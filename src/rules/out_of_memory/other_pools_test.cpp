@@ -47,7 +47,7 @@ TEST(OtherPools, CudasOwnPoolIsToldByItsOwnNumbers) {
         Row{{gib, gib / 2, 16 * gib, 13 * gib, 0, raised}, "", "TensorFlow has 13.00 GiB in use"},
         Row{{gib, gib / 2, 14 * gib, 27 * gib / 2, 0, raised}, "exhausted", "more than the device has"},
         Row{{32 * gib, gib / 2, 16 * gib, 0, 0, ""}, "exhausted", "it is more than the device has"},
-        Row{{gib, 2 * gib, 16 * gib, 0, 0, ""}, "", "that is more than was asked for"},
+        Row{{gib, 2 * gib, 16 * gib, 0, 0, ""}, "", "that is more than was requested"},
         Row{{gib, gib / 4, 16 * gib, 15 * gib, 15 * gib + gib / 4, raised}, "exhausted", "15.00 GiB"}}) {
     const Finding finding = told_of(text_of(row.told));
     const std::string words = words_of(finding);

@@ -316,9 +316,9 @@ void tell_pool(Case& subject, const PoolFailure& failure, Finding& finding) {
   finding.device = trace.devices[failure.slot].index;
   if (shortage.pool->knows_request) {
     finding.bytes = trace.events[failure.moment.event].size_bytes;
-    finding.message = fmt::format("{} were asked for{}: {}.", shown(shortage.requested), asker, verdict.why);
+    finding.message = fmt::format("{} was requested{}: {}.", shown(shortage.requested), asker, verdict.why);
   } else {
-    finding.message = fmt::format("A request failed{}; how much was asked for is not told: {}.", asker, verdict.why);
+    finding.message = fmt::format("A request failed{}; the text does not say how much: {}.", asker, verdict.why);
     if (!subject.statements().error)
       finding.message += " Such a map is also written where the caller goes on without the memory.";
   }

@@ -9,7 +9,7 @@
 namespace faultline {
 
 inline constexpr std::string_view kServedThen =
-    "this request is then served, and all before it; what the program would have asked for next was not recorded";
+    "this request is then served, and all before it; what the program would have requested next was not recorded";
 
 // The failure that a message of the same text tells of: the last request that failed in a pool, and its device's place. Null: there is none.
 struct PoolFailure {

@@ -30,7 +30,7 @@ void add_map(const Case& subject, Finding& finding) {
   if (subject.statements().error.allocator == StatedAllocator::kAsync) return;
   if (!pool_failure(subject) && !subject.statements().pools.empty()) return;  // the map in the text is another's
   const std::string who = owner_words(subject.statements().error);
-  add_try(finding, "The pool's map, which tells the causes apart, is not in this text. " +
+  add_try(finding, "The pool's map, which would show the cause, is not in this text. " +
                        (who == "JAX"          ? std::string("JAX prints it only with TF_CPP_MIN_LOG_LEVEL=0")
                         : who == "TensorFlow" ? std::string("TensorFlow prints it to the standard error, unless "
                                                             "TF_CPP_MIN_LOG_LEVEL is set above 0")
@@ -58,11 +58,10 @@ bool judge_refused(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   if (stated.call.empty()) return false;
   if (stated.call == "the context") {
-    conclude(
-        finding, Confidence::kLikely,
-        owner_words(stated) + " could not even make its CUDA context on " + device_words(subject) +
-            ", which takes a few hundred MiB: the device was full before the framework had taken anything, so other "
-            "processes hold it, or another framework in this one.");
+    conclude(finding, Confidence::kLikely,
+             owner_words(stated) + " could not even make its CUDA context on " + device_words(subject) +
+                 ", which takes a few hundred MiB: the device was full before the framework had allocated anything, so "
+                 "other processes hold it, or another framework in this one.");
     finding.cause = "other-process";
     add_try(finding,
             "See who holds the device: nvidia-smi; other programs and forgotten notebooks count. End them, or "
@@ -98,14 +97,15 @@ bool tell_start(const StatedError& stated, Finding& finding) {
     finding.cause = "other-process";
     finding.confidence = is_short ? Confidence::kProved : Confidence::kLikely;
     finding.message += fmt::format(
-        " The GPU was nearly full before this program had taken anything: {} of its {} were free when it began, so {} "
-        "were held by others (or by an earlier run that still lives).",
+        " The GPU was nearly full before this program had allocated anything: {} of its {} were free when it began, so "
+        "{} "
+        "were held by others (or by an earlier run that is still alive).",
         shown(*stated.start_free), shown(*stated.start_capacity), shown(gone));
     add_evidence(finding, "free_at_start_bytes", stated.start_free->middle());
     add_evidence(
         finding, "inequality",
         is_short
-            ? compared({{*stated.start_free, "free when the program began"}}, "<", {{*stated.requested, "asked for"}})
+            ? compared({{*stated.start_free, "free when the program began"}}, "<", {{*stated.requested, "requested"}})
             : compared({{gone, "held before the program began"}}, ">", {{*stated.start_free, "free when it began"}}));
     finding.tries.insert(finding.tries.begin(), Try{kEndOthers, std::nullopt, 0});
     return true;
@@ -113,9 +113,8 @@ bool tell_start(const StatedError& stated, Finding& finding) {
   // "Created device … with 381 MB memory": what the pool may take is set then, by what was free
   if (stated.start_pool && surely_less(*stated.start_pool, ByteInterval::exactly(kGiB))) {
     finding.message += fmt::format(
-        " The pool was made with {} MiB as the program began, which is less than any GPU has that is free: something "
-        "else "
-        "held the device, or a limit was set (per_process_gpu_memory_fraction, memory_limit).",
+        " The pool was made with {} MiB as the program began, which is less than any free GPU has: something else held "
+        "the device, or a limit was set (per_process_gpu_memory_fraction, memory_limit).",
         stated.start_pool->min / kMiB);  // whole ones, as it was printed
     if (!finding.number("pool_limit_bytes")) {
       add_evidence(finding, "pool_limit_at_least_bytes", stated.start_pool->min);
@@ -137,11 +136,11 @@ void tell_refused(const StatedError& stated, Finding& finding) {
   finding.message += fmt::format(
       " Shortly before it the driver had refused the pool {}, so the pool was not at its limit, and the device's "
       "memory was held outside it{}.",
-      shown(refused), is_this ? "" : "; whether it refused what this request needs as well is not told");
+      shown(refused), is_this ? "" : "; the text does not say whether it also refused what this request needs");
   if (is_this) {
     finding.cause = "outside-framework";
     add_evidence(finding, "inequality",
-                 compared({{refused, "refused by the driver"}}, "≥", {{*stated.requested, "asked for"}}));
+                 compared({{refused, "refused by the driver"}}, "≥", {{*stated.requested, "requested"}}));
   }
   add_try(finding, kEndOthers);
 }
@@ -183,9 +182,9 @@ bool judge_host_pool(const StatedError& stated, Finding& finding) {
   if (stated.pool.empty() || memory_of(stated.pool) != PoolMemory::kHost) return false;
   finding.rule = "memory/host-memory";
   conclude(finding, Confidence::kProved,
-           size_words(stated) + " were asked for in " + stated.pool +
-               ", a pool of the host's memory through which copies to the GPU go, and it had no room: what it may take "
-               "(64 GiB unless it is told otherwise), or RAM, did not suffice. GPU memory is not the problem.");
+           size_words(stated) + " was requested in " + stated.pool +
+               ", a pool of host memory through which copies to the GPU go, and it had no room: its limit "
+               "(64 GiB unless set), or RAM, ran out. GPU memory is not the problem.");
   add_try(finding,
           "Copy less at once: smaller batches, fewer of them prefetched (prefetch of tf.data), or the data in pieces. "
           "free -h and ulimit -l show what RAM there is and how much of it may be locked.");
@@ -198,11 +197,11 @@ bool judge_host_pool(const StatedError& stated, Finding& finding) {
 // A copy to the GPU that found no memory.
 void judge_disguised(const StatedError& stated, Finding& finding) {
   conclude(finding, Confidence::kLikely,
-           std::string("A copy to the GPU found no memory for its target") +
+           std::string("A copy to the GPU had no memory for its target") +
                (stated.text.find("Dst tensor") == std::string::npos
                     ? ". "
                     : ": TensorFlow's words for that are that the target is not initialized. ") +
-               "The GPU's memory had run out; how much was asked for is not told.");
+               "GPU memory ran out; the text does not say how much it needed.");
   if (tell_start(stated, finding)) return;
   add_try(finding,
           "See who holds the GPU: nvidia-smi. Another notebook or run of TensorFlow takes almost all of it by itself: "
@@ -216,8 +215,8 @@ void judge_disguised(const StatedError& stated, Finding& finding) {
 // "gpu_async_0 cuMemAllocAsync failed to allocate …": CUDA's own pool, by the numbers that are printed with it. What cause_of tells of them stands in message.cpp.
 void judge_async(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
-  std::string words = size_words(stated) + (stated.requested ? " were" : " was") +
-                      " asked for in CUDA's own pool (cuda_malloc_async), and CUDA gave none";
+  std::string words =
+      size_words(stated) + " was requested from CUDA's own pool (cuda_malloc_async), and CUDA gave none";
   Confidence confidence = Confidence::kLikely;
   if (stated.free && stated.capacity) {
     words += fmt::format(": of the device's {} it reports {} free", shown(*stated.capacity), shown(*stated.free));
@@ -228,13 +227,13 @@ void judge_async(const Case& subject, Finding& finding) {
       confidence = Confidence::kProved;
       words += "; it is more than the device has";
       add_evidence(finding, "inequality",
-                   compared({{*stated.requested, "asked for"}}, ">", {{*stated.capacity, "that the device has"}}));
+                   compared({{*stated.requested, "requested"}}, ">", {{*stated.capacity, "that the device has"}}));
     } else if (stated.requested && stated.live && surely_less(*stated.capacity, *stated.live + *stated.requested)) {
       finding.cause = "exhausted";
       confidence = Confidence::kProved;
       words += "; what is in use and the request are more than the device has";
       add_evidence(finding, "inequality",
-                   compared({{*stated.live, "in use"}, {*stated.requested, "asked for"}}, ">",
+                   compared({{*stated.live, "in use"}, {*stated.requested, "requested"}}, ">",
                             {{*stated.capacity, "that the device has"}}));
     } else if (stated.requested && surely_less(*stated.free, *stated.requested)) {
       words += stated.live && surely_less(known, *stated.capacity)
@@ -245,7 +244,7 @@ void judge_async(const Case& subject, Finding& finding) {
                    : std::string("; who holds the rest is not in this text");
     } else if (stated.requested && surely_at_least(*stated.free, *stated.requested)) {
       words +=
-          "; that is more than was asked for, so it was given back while the numbers were taken, or a limit around "
+          "; that is more than was requested, so memory was freed while the numbers were taken, or a limit around "
           "the program refused (a MIG slice, a container's share, MPS)";
     }
   } else {
@@ -291,8 +290,7 @@ void add_other_maps(const Case& subject, bool has_own, Finding& finding) {
   if (has_own || !subject.statements().message_only || pools.empty()) return;
   if (std::any_of(pools.begin(), pools.end(), [](const DumpedPool& pool) { return pool.is_mixed; })) {
     finding.message +=
-        " Two maps are mixed in this text, line by line, and nothing tells which pool is which, so no cause is told "
-        "from them.";
+        " Two maps are mixed in this text, line by line, and nothing tells which pool is which, so they show no cause.";
     return add_try(
         finding,
         "Record it so that lines are told apart: TF_CPP_LOG_THREAD_ID=1 puts the thread in front of each, or "
@@ -302,11 +300,10 @@ void add_other_maps(const Case& subject, bool has_own, Finding& finding) {
   const bool is_told = std::any_of(trace.events.begin(), trace.events.end(), [&](const Event& event) {
     return event.kind == EventKind::kAllocFailed && trace.heaps[event.heap.index()].kind == HeapKind::kBfc;
   });
-  finding.message +=
-      std::string(
-          " The map in this text is of another failure: its pool, or what was asked for in it, is not what this "
-          "message names") +
-      (is_told ? "; it is told by itself." : ".");
+  finding.message += std::string(
+                         " The map in this text is of another failure: its pool, or its request, is not what this "
+                         "message names") +
+                     (is_told ? "; it is told by itself." : ".");
 }
 
 }  // namespace
@@ -398,13 +395,13 @@ void judge_jax(Case& subject, Finding& finding) {
     const bool is_short = surely_less(*stated.free, *stated.requested);
     finding.cause = is_short ? "exhausted" : surely_at_least(*stated.free, *stated.requested) ? "fragmented" : "";
     conclude(finding, is_short ? Confidence::kProved : Confidence::kLikely,
-             shown(*stated.requested) + " were asked for, and " + shown(*stated.free) + " were free" +
+             shown(*stated.requested) + " was requested, and " + shown(*stated.free) + " were free" +
                  (is_short                ? "."
                   : finding.cause.empty() ? ", as far as the rounded numbers tell: too little, or in pieces."
                                           : ", but not in one piece."));
     if (!finding.cause.empty())
       add_evidence(finding, "inequality",
-                   compared({{*stated.free, "free"}}, is_short ? "<" : "≥", {{*stated.requested, "asked for"}}));
+                   compared({{*stated.free, "free"}}, is_short ? "<" : "≥", {{*stated.requested, "requested"}}));
     return add_try(finding,
                    "Hold less: a smaller batch or sequence, a smaller type, jax.checkpoint around the layers, or "
                    "sharding over more devices.");
@@ -431,7 +428,7 @@ void judge_jax(Case& subject, Finding& finding) {
   }
   if (stated.status == "autotuner") {
     finding.message +=
-        " XLA's autotuner asked for it, which tries kernels on copies of their operands while a program is compiled.";
+        " XLA's autotuner requested it: it tries kernels on copies of their operands while a program is compiled.";
     add_try(finding,
             "XLA_FLAGS=--xla_gpu_autotune_level=0 compiles without trying kernels (which may be slower ones). "
             "Not confirmed: whether the program itself then fits is not in this text.");

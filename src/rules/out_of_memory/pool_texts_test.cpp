@@ -148,7 +148,7 @@ TEST(PoolTexts, EachFrameworkGetsItsOwnAdvice) {
 
 // JAX starts computations without waiting: that its log goes on, or ends, says nothing of what failed.
 TEST(PoolTexts, NoExceptionIsNotSurvived) {
-  const char* const unread = "missing without a word";
+  const char* const unread = "missing silently";
   const std::string async =
       "E1116 09:54:05.2    8595 gpu_cudamallocasync_allocator.cc:366] gpu_async_0 cuMemAllocAsync failed to allocate "
       "1073741824 bytes: RESOURCE_EXHAUSTED: : CUDA_ERROR_OUT_OF_MEMORY: out of memory\n=== Source Location Trace: === "

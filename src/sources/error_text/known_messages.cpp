@@ -235,6 +235,10 @@ bool is_talked_about(const KnownWords& known, const ErrorPassage& passage) {
   if (known.text.size() < kShortestName || known.text.find(' ') != std::string_view::npos) return false;
   std::string_view rest = std::string_view(passage.lower).substr(0, passage.first_line_length);
   rest.remove_prefix(std::min(known.text.size(), rest.size()));
+  // "DXGI_ERROR_DEVICE_REMOVED: Final = -2005270523", `("cudaErrorA", "hipErrorB"),`
+  const bool is_first = passage.before.empty();
+  if (is_first && rest.starts_with(": ") && rest.find(" = ") != std::string_view::npos) return true;
+  if (!is_first && (passage.before[0] == '(' || passage.before[0] == '"') && rest.starts_with('"')) return true;
   static constexpr std::array<std::string_view, 16> kVerbs = {
       " will ", " may ",    " can ",     " could ", " should ", " would ",  " is returned", " is raised",
       " means", " occurs ", " happens ", " or ",    " and ",    " errors ", " if ",         " when the "};

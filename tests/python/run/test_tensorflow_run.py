@@ -124,7 +124,7 @@ class TestTensorFlow:
         )
         assert done.returncode == 1 and found == [("memory/out-of-memory", "error", 3)], done.stderr
         (finding,) = report["findings"]
-        assert "3.64 TiB were asked for by RandomStandardNormal" in finding["message"]
+        assert "3.64 TiB was requested by RandomStandardNormal" in finding["message"]
         assert finding["holders"][0]["location"]["line"] == 2
 
     @pytest.mark.parametrize("many, found", [(1000000, [("memory/out-of-memory", "error", 4)]), (10, [])])
