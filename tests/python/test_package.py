@@ -1,8 +1,10 @@
 """How the Python package is built: every name says one thing, and what records a run does not lean on what plans one."""
 
 import ast
+import builtins
 import os
 import re
+import symtable
 from collections import Counter
 from pathlib import Path
 
@@ -61,6 +63,49 @@ def test_no_two_files_and_no_two_classes_have_one_name():
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     assert [name for counted in (files, classes) for name, count in counted.items() if count > 1] == []
+
+
+GIVEN = {*dir(builtins), "__file__", "__path__", "__annotations__"}
+
+
+def undefined(source: str) -> set:
+    """Names that are read in a file and that nothing gives a meaning: of code by its scopes, in annotations (which have none) by those of the whole file."""
+    top = symtable.symtable(source, "a file", "exec")
+    tables, of_file, anywhere, read = [top], set(GIVEN), set(GIVEN), set()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        for symbol in table.get_symbols():
+            name, is_of_file = symbol.get_name(), table is top or symbol.is_global()
+            if symbol.is_assigned() or symbol.is_imported() or symbol.is_parameter():
+                anywhere.add(name)
+                if is_of_file:
+                    of_file.add(name)
+            if is_of_file and symbol.is_referenced():
+                read.add(name)
+    words = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    return (read - of_file) | (words - anywhere)
+
+
+def test_every_name_has_a_meaning():
+    files = sorted(PACKAGE.parent.rglob("*.py"))
+    assert FILES[0] in files
+    found = {str(file): undefined(file.read_text(encoding="utf-8")) for file in files}
+    assert {file: names for file, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "source, names",
+    [
+        ("class Kept2:\n    pass\n\ndef take():\n    return Kept()\n", {"Kept"}),
+        ("from __future__ import annotations\nclass A:\n    def __init__(self):\n        self.all: list[Kept] = []\n", {"Kept"}),
+        ("def one():\n    here = 1\n\ndef other():\n    return here\n", {"here"}),
+        ("def one():\n    return later()\n\ndef later():\n    global given\n    given = len([x for x in given])\n", set()),
+        ("import os.path as p\ntry:\n    import q\nexcept ImportError as e:\n    q = e\n\ndef f(a, *b, c: int = 1, **d):\n    return [p, q, a, b, c, d, lambda x: x]\n", set()),
+    ],
+)  # fmt: skip
+def test_names_without_a_meaning_are_seen(source, names):
+    assert undefined(source) == names
 
 
 def glibc_of(binary: Path) -> tuple:

@@ -33,7 +33,7 @@ class TensorList:
         self.kept = list(kept)
         self.itemsize = itemsize
         self.numbers = numbers  # of each element, where they are all the same (a shape); None: they are not known; (): none was put in
-        self.zeros: list[Kept] = []  # elements of which each makes room for one that is put in
+        self.zeros: list[KeptTensor] = []  # elements of which each makes room for one that is put in
         self.is_shared = False  # somebody else has it too: it is copied before it is changed
 
     def copy(self) -> TensorList:
@@ -171,7 +171,7 @@ def _made_alike(walk, step) -> None:
     pieces = count if count <= _MOST_PIECES else 1
     for _ in range(pieces):
         holding = walk.take(size * count // pieces, (size * count // pieces,), "byte", step)
-        made.zeros.append(Kept(walk.session, holding))
+        made.zeros.append(KeptTensor(walk.session, holding))
         holding.let_go(walk.session)
 
 
