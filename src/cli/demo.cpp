@@ -142,7 +142,7 @@ int demo(const DemoOptions& options) {
     else
       show.part(
           "A program that has not run yet: would it train on a T4? (half a minute or more; no GPU is used)",
-          {"plan", "--gpu", "T4", "--steps", "1", "-o", folder + "/plan", "--", python, program("train_small_gpt.py")});
+          {"plan", "--gpu", "T4", "--steps", "2", "-o", folder + "/plan", "--", python, program("train_small_gpt.py")});
   }
   const std::string page = folder + "/page.html";
   show.part("The first of these as a page to look at; open it in a browser:", {"view", oom, "-o", page, "--no-open"});

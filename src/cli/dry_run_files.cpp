@@ -134,6 +134,7 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
     inside("begun", loop.begun);
     inside("rounds", loop.rounds);
   });
+  read("training_batch", summary.training_batch);
   read("ranks", summary.ranks);
   read("stopped", summary.stopped);
   read("unsupported", summary.unsupported);

@@ -52,7 +52,8 @@ struct ProcessSummary {
   std::uint64_t alike_from = 0;                   // the last step that was unlike the one before it
   PlanLoop loop;                                  // around its steps
   std::vector<RisingLoop> rising;
-  std::uint64_t ranks = 0;  // of the program that this process is one of; 0: it has no process group
+  std::uint64_t training_batch = 0;  // of the loader that its steps take batches of; 0: not known
+  std::uint64_t ranks = 0;           // of the program that this process is one of; 0: it has no process group
   std::string stopped;
   std::string framework;  // "PyTorch 2.13.0"
   std::optional<PlanException> exception;

@@ -140,7 +140,7 @@ class JointSearch {
   }
 
   Attempt attempt(std::uint64_t batch, std::uint64_t length) const {
-    Attempt one{fmt::format("tries/batch={}+length={}", batch, length), plan_.command, {}, {}, plan_.steps_to_repeat()};
+    Attempt one{fmt::format("tries/batch={}+length={}", batch, length), plan_.command, {}, {}, steps_of_trial(plan_)};
     put(one, batch_, "batch", batch);
     put(one, length_, "sequence", length);
     return one;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/units.h"
 #include "facts/cut_loops.h"
 #include "fmt/format.h"
 #include "plan/changes.h"
@@ -58,6 +59,16 @@ void learn_growth(PlannedRun& run) {
   plan.grown_rounds = plan.steps != 0 ? plan.steps : static_cast<std::uint64_t>(rounds_seen);
 }
 
+// One result for which no GPU of this size has room, of operands that are small.
+const Finding* larger_than_gpu(const PlannedRun& run) {
+  for (const Finding& finding : run.judgement.findings) {
+    if (finding.rule == "tensor/broadcast-blowup" && finding.confidence == Confidence::kProved && run.plan.failed &&
+        run.plan.gpu && finding.bytes > run.plan.gpu->capacity_bytes)
+      return &finding;
+  }
+  return nullptr;
+}
+
 void try_what_helps(const PlanQuestion& question, const DryRunResult& first, const ProcessSummary& told,
                     const Reruns& reruns, PlannedRun& run) {
   Plan& plan = run.plan;
@@ -83,6 +94,14 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   if (wants_changes && !in_cut_loop) add_settings(run.trace, run.needs, plan);  // no setting ends the growth
   limit_settings_by_growth(plan);
   if (!wants_changes && !wants_search) return;
+  if (const Finding* blown_up = larger_than_gpu(run);
+      blown_up != nullptr && fails && !question.try_changes && question.vary.empty()) {
+    plan.changes_skipped = fmt::format(
+        "Nothing was tried: one result of {} is larger than the GPU, and what to make in its place is told below "
+        "(tensor/broadcast-blowup); --try tries changes.",
+        format_bytes(blown_up->bytes));
+    return add_where(plan);
+  }
   const bool takes_long = first.seconds > kLongestToRepeat && !question.try_changes;
   if (takes_long && (wants_changes || question.vary.empty()))
     plan.changes_skipped =

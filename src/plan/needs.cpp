@@ -345,6 +345,11 @@ Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
   return needs;
 }
 
+std::uint64_t steps_of_trial(const Plan& as_is) {
+  constexpr std::uint64_t kLeast = 3;
+  return as_is.steps == 0 ? as_is.steps_to_repeat() : std::max(kLeast, as_is.steps_to_repeat());
+}
+
 std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run) {
   const std::optional<std::uint64_t> least =
       as_run.pool ? least_pool_bytes(trace, as_run.slot, changes, as_run.allocated_bytes, as_run.caught)

@@ -86,6 +86,10 @@ inline bool fits_to_the_end(const Needs& needs, const ProcessSummary& run, const
   return needs.grows_by_steps && steps != 0 && needs.full_at(as_is.gpu->capacity_bytes) >= steps;
 }
 
+// For a run with a change: past the first optimizer steps, of which the second is the first with the optimizer's state, and the third the first
+// with it and with gradients that are kept from batch to batch.
+std::uint64_t steps_of_trial(const Plan& as_is);
+
 // With other allocator settings; nothing where the model cannot tell. Of what is likely: add_ends is for the one that is chosen.
 std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run);
 

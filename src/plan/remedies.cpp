@@ -51,9 +51,10 @@ class RemedySearch {
     answered_ = try_without_graphs() && reruns_.seconds_left;
     if (answered_) return tell_what_was_left();
     if (search) search();
-    try_singles(false);
+    try_singles(Likely::kYes);
     if (!plan_.fits_with_something()) try_combinations();
-    try_singles(true);
+    if (!plan_.fits_with_something()) try_singles(Likely::kComputesAnother);
+    try_singles(Likely::kNo);
     tell_what_was_left();
   }
 
@@ -131,7 +132,7 @@ class RemedySearch {
   }
 
   Attempt attempt(const Chosen& chosen) const {
-    Attempt one{"tries/", plan_.command, {}, {}, plan_.steps_to_repeat()};
+    Attempt one{"tries/", plan_.command, {}, {}, steps_of_trial(plan_)};
     for (const std::size_t number : chosen) {
       const Offer& chosen_one = offer(number);
       std::string value = chosen_one.value.substr(0, chosen_one.value.find('@'));
@@ -261,7 +262,13 @@ class RemedySearch {
   }
 
   // First those that should fit or come near; what should not only with the time that is left.
-  void try_singles(bool unlikely) {
+  enum class Likely : std::uint8_t { kYes, kComputesAnother, kNo };
+
+  // A shorter sequence is another program: it comes after all that leaves the results as they are.
+  bool computes_another(std::size_t number) const { return offer(number).name == "sequence"; }
+
+  void try_singles(Likely likely) {
+    const bool unlikely = likely == Likely::kNo;
     std::map<std::string, std::vector<std::size_t>> by_name;
     for (std::size_t number = 0; number < offers_.size(); ++number) {
       if (offer(number).name != "batch" && offer(number).wants.empty()) by_name[offer(number).name].push_back(number);
@@ -273,7 +280,10 @@ class RemedySearch {
         const std::optional<std::size_t> next = next_value(values);
         if (!next || was_tried({*next})) continue;
         const double expected = expected_bytes({*next}) / capacity();
-        if ((expected > kUnlikely) == unlikely && expected <= most) round.push_back({*next});
+        const bool is_its_turn = computes_another(*next)
+                                     ? likely == Likely::kComputesAnother
+                                     : likely != Likely::kComputesAnother && (expected > kUnlikely) == unlikely;
+        if (is_its_turn && expected <= most) round.push_back({*next});
       }
       std::stable_sort(round.begin(), round.end(),
                        [&](const Chosen& a, const Chosen& b) { return offer(a.front()).cost < offer(b.front()).cost; });

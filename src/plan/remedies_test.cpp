@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/needs.h"
 #include "plan/plan_test_support.h"
 
 namespace faultline {
@@ -93,6 +94,37 @@ TEST(Remedies, WhereOneIsEnoughNothingIsCombined) {
                offering({offer("autocast", "bfloat16", 40, 0.6), offer("checkpoint", "1/1", 52, 0.6)}), plan, {});
   EXPECT_EQ(folders(program), (std::vector<std::string>{"autocast-bfloat16", "checkpoint-1-1"}));
   EXPECT_EQ(fitting(plan)->remedies, (std::vector<std::string>{"autocast"}));
+}
+
+TEST(Remedies, AShorterSequenceIsAnotherProgramAndComesAfterCombinations) {
+  for (const double by_two : {3.0, 1.0}) {
+    MadeUpProgram program;
+    program.takes = saving({{"autocast", 2}, {"checkpoint", by_two}, {"sequence", 6}});
+    Plan plan = too_large();
+    Offer sequence = offer("sequence", "seq_len=512", 110, 0.0, 0.5);
+    sequence.excludes = {"autocast", "checkpoint"};
+    add_remedies(program.reruns(),
+                 offering({offer("autocast", "bfloat16", 40, 0.7), offer("checkpoint", "1/1", 52, 0.7), sequence}),
+                 plan, {});
+    ASSERT_NE(fitting(plan), nullptr);
+    const bool is_combined = by_two > 2;
+    EXPECT_EQ(fitting(plan)->remedies, is_combined ? (std::vector<std::string>{"autocast", "checkpoint"})
+                                                   : (std::vector<std::string>{"sequence"}));
+  }
+}
+
+TEST(Remedies, ARunWithAChangeGoesPastTheFirstSteps) {
+  MadeUpProgram program;
+  program.takes = saving({{"autocast", 5}});
+  Plan plan = too_large();
+  plan.steps = 1;
+  plan.stopped = "after 1 optimizer steps";
+  add_remedies(program.reruns(), offering({offer("autocast", "bfloat16", 40, 0.6)}), plan, {});
+  EXPECT_EQ(program.attempts.front().steps, 3u);
+  plan.steps = 0;  // a program without steps
+  EXPECT_EQ(steps_of_trial(plan), 0u);
+  plan.steps = 8;
+  EXPECT_EQ(steps_of_trial(plan), 8u);
 }
 
 TEST(Remedies, WhatLastsAndDoesNotFitIsNotRun) {

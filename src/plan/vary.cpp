@@ -107,6 +107,7 @@ class Search {
       search_up();
     else
       search_down(lowest ? std::move(*lowest) : try_value(1));
+    if (!in_command_ && trains_with_another()) vary_.current = as_run_.training_batch;
     vary_.accumulated = accumulated_;
     if (accumulated_ && vary_.largest_fitting != 0 && vary_.largest_fitting < vary_.current) find_batch_to_accumulate();
     vary_.runs = measured_;
@@ -127,7 +128,7 @@ class Search {
         attempt.command[in_command_->word] = in_command_->head + std::to_string(value);
       else
         attempt.vary = {vary_.name, value};
-      attempt.steps = plan_.steps_to_repeat();
+      attempt.steps = steps_of_trial(plan_);
       if (accumulates_ && value < vary_.current) attempt.changes["accumulate"] = "true";
       attempts.push_back(std::move(attempt));
     }
@@ -153,6 +154,14 @@ class Search {
     return points;
   }
   Point try_value(std::uint64_t value) { return std::move(try_values({value}).front()); }
+
+  // Of several numbers of the name the largest fills the memory; what is accumulated makes the one that the training takes.
+  bool trains_with_another() const {
+    return as_run_.training_batch != 0 && as_run_.training_batch != vary_.current &&
+           std::any_of(as_run_.numbers.begin(), as_run_.numbers.end(), [&](const ProgramNumber& number) {
+             return number.name == vary_.name && number.value == as_run_.training_batch;
+           });
+  }
 
   // Several of it make the batch that the program has, or a little more where nothing near the largest that fits divides that.
   void find_batch_to_accumulate() {

@@ -190,6 +190,11 @@ def _for_efficient(mask, query, key, release):
     return torch.nn.functional.pad(mask, (0, step - length % step)).narrow(-1, 0, length).expand(shape)
 
 
+def _looks(*given) -> list[torch.Tensor]:
+    """Of the same sizes and strides, and without memory."""
+    return [torch.empty_strided(t.size(), t.stride(), dtype=t.dtype, device="meta") for t in given]
+
+
 def _padded(tensor, multiple=8):
     rest = tensor.size(-1) % multiple
     return torch.nn.functional.pad(tensor, (0, multiple - rest)) if rest else tensor
@@ -237,6 +242,31 @@ def install(session) -> None:
                 enabled,
                 release,
             )
+            if kind == "math" and any(t.stride(-1) != 1 for t in (query, key, value)) and session.strided_attention:
+                dense = [t.contiguous() if t.stride(-1) != 1 else t for t in _looks(query, key, value)]
+                fused = choose(
+                    *dense,
+                    attn_mask,
+                    dropout_p,
+                    is_causal,
+                    scale,
+                    enable_gqa,
+                    grad,
+                    session.gpus[query.get_device()],
+                    enabled,
+                    release,
+                )
+                if fused != "math" and session.strided_attention(fused):
+                    return scaled_dot_product_attention(
+                        query.contiguous(),
+                        key.contiguous(),
+                        value.contiguous(),
+                        attn_mask,
+                        dropout_p,
+                        is_causal,
+                        scale,
+                        enable_gqa,
+                    )
             if kind == "flash":
                 if release.flash_is_first_version:
                     return aten._scaled_dot_product_flash_attention(

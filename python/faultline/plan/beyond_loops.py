@@ -65,6 +65,7 @@ class BeyondLoops:
         self._steps = 0
         self._loops = self._marks = 0
         self._rising: list[dict] = []
+        self.training_batch = 0  # of the loader whose loop makes steps; 0: not known
 
     def install(self) -> None:
         if not self._session.options.get("go_on"):
@@ -84,6 +85,8 @@ class BeyondLoops:
         session = self._session
         if session.memory.closed:
             return
+        if len(loop.live) == 1 and session.progress.steps > loop.steps:
+            self.training_batch = getattr(loop.of, "batch_size", None) or 0
         loop.live.append(sum(session.device.stats(place).allocated_bytes for place in range(len(session.gpus))))
         if len(loop.live) == 1:
             loop.where = (user_line() or "").removeprefix(os.path.join(os.getcwd(), ""))

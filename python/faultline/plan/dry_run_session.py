@@ -90,6 +90,7 @@ class DryRunSession:
         self.api = Api(self.memory, self.gpus, self.notes, self.progress)
         self.api.visible = VisibleGpus(self.mode)
         self.api.less_free_bytes = int((options.get("changes") or {}).get("less_free") or 0)
+        self.strided_attention = None  # told of attention that strides alone keep from a fused kernel
         self.remedies = Remedies(self)
         self.beyond = BeyondLoops(self)
         self.each_step = StepsSeen(self)
@@ -305,6 +306,7 @@ class DryRunSession:
             "alike_from": self.each_step.last_other,
             "loop": self.loop_rounds.summary(),
             "rising": self.beyond.rising(),
+            "training_batch": self.beyond.training_batch,
             "ranks": self.rank.world or 0,
             "framework": f"PyTorch {sys.modules['torch'].__version__}",
             "seconds": seconds,

@@ -9,15 +9,18 @@ from .accumulating import accumulation_edits
 from .adapters import Lora
 from .checkpointing import Checkpoint
 from .edits import MANY, with_imports
+from .fused_attention import Contiguous
 from .no_grad import NoGrad
 from .numbers import Accumulate, Batch, Sequence, usual_numbers
 from .optimizers import Foreach, SetToNone, States
 from .precision import Autocast, CacheInHalf, HalfWeights
 from .seen import Seen
 from .sharding import Fsdp
+from .switches import switch
 
 REMEDIES = (
     NoGrad,
+    Contiguous,
     SetToNone,
     Foreach,
     Batch,
@@ -67,6 +70,8 @@ class Remedies:
         if not self.seen.trains() or "accumulates" in self.seen.uses:
             return []
         try:
+            if by_switch := switch("accumulate", MANY)[1]:
+                return [asdict(edit) for edit in by_switch]
             return [asdict(edit) for edit in accumulation_edits(self.seen.step_place, MANY, self.seen.have_length)]
         except Exception:  # of ours: nothing is shown
             return []

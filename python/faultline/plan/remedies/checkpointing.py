@@ -7,9 +7,10 @@ import inspect
 
 import torch
 
-from .edits import Statement
+from .edits import Statement, name_called
 from .remedy import Offer, Remedy
 from .seen import layers_of
+from .switches import switch
 
 
 class Checkpoint(Remedy):
@@ -33,25 +34,48 @@ class Checkpoint(Remedy):
             if count < 2 * part:
                 continue
             chosen = "all" if part == 1 else f"every {'second' if part == 2 else '4th'}"
+            words, edits = self._what(model, chosen)
+            if words and part != 1:
+                continue  # a switch is for all
             yield Offer(
                 f"1/{part}",
                 f"checkpointing of {chosen} of the repeated layers" if part > 1 else "checkpointing of all layers",
-                "Wrap the repeated layers in torch.utils.checkpoint.checkpoint(…, use_reentrant=False)"
+                words or "Wrap the repeated layers in torch.utils.checkpoint.checkpoint(…, use_reentrant=False)"
                 if part == 1
                 else f"Wrap {chosen} of the repeated layers in torch.utils.checkpoint.checkpoint(…, use_reentrant=False)",
                 cost,
                 {"running": 0.3},
                 dose=1 / part,
-                edits=self._edits(model, largest) if part == 1 else [],
+                edits=edits or self._edits(model, largest) if part == 1 else [],
             )
 
-    def _edits(self, model, layers):
-        """A model of transformers has a method for it; in a forward of the program's own the call of the layer is said anew."""
+    def _what(self, model, chosen: str) -> tuple[str, list]:
+        """As its user would do it: by the switch of the library that trains, by the method of a model of transformers, or by hand."""
+        words, edits = switch("checkpoint")
+        if words and model.is_transformers:
+            return words, edits
         if model.is_transformers:
-            statement = Statement(model.moved)
             return (
-                statement.after(f"{statement.target()}.gradient_checkpointing_enable()") if statement.target() else []
+                'Turn on checkpointing and turn off the cache: model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False}); model.config.use_cache = False',
+                self._method(model),
             )
+        return "", []
+
+    def _method(self, model) -> list:
+        statement = Statement(model.moved)
+        moves = any(name_called(call) in ("to", "cuda", "from_pretrained") for call in statement.calls())
+        name = statement.moved_name() if moves else ""
+        return (
+            statement.after(
+                f'{name}.gradient_checkpointing_enable(gradient_checkpointing_kwargs={{"use_reentrant": False}})',
+                f"{name}.config.use_cache = False",
+            )
+            if name
+            else []
+        )
+
+    def _edits(self, model, layers):
+        """In a forward of the program's own the call of the layer is said anew."""
         statement = Statement(_loop_call(layers.owner, layers.path.rpartition(".")[2]))
         calls = [call for call in statement.calls() if call.args and isinstance(call.func, ast.Name)]
         if len(calls) != 1:
@@ -64,6 +88,7 @@ class Checkpoint(Remedy):
         self._share = 1.0 if value is True else 1 / int(str(value).partition("/")[2] or 1)
 
     def model_found(self, root) -> None:
+        _without_cache(root)
         for root, path, _container, layers in layers_of(root, self._wrapped):
             chosen = [
                 layer
@@ -89,6 +114,14 @@ class Checkpoint(Remedy):
             return checkpoint(forward, *args, use_reentrant=False, **kwargs)
 
         layer.forward = faultline
+
+
+def _without_cache(root) -> None:
+    """A cache of keys and values of each layer is kept through the forward pass, and is of no use in training. Those of transformers switch it off with their own switch, too."""
+    for module in root.modules():
+        config = getattr(module, "config", None)
+        if hasattr(module, "gradient_checkpointing_enable") and getattr(config, "use_cache", False):
+            config.use_cache = False
 
 
 def _loop_call(owner: type, attribute: str) -> str:

@@ -169,21 +169,18 @@ class OnlyCall:
 VALUE, MANY = "@VALUE@", "@MANY@"  # numbers that are known only when the largest batch that fits is (src/plan/vary.cpp)
 
 
-def number_edit(number: dict, new) -> list[Edit]:
-    """Another number where one stands (vary.py)."""
-    text = linecache.getline(number["file"], number["line"]).rstrip("\n")
-    line, at = text.encode(), number["column"]
-    found = re.match(rb"[0-9_]+", line[at:])
-    if not found or int(found[0]) != number["value"]:
-        return []
-    return [
-        Edit(
-            number["file"],
-            number["line"],
-            [text],
-            [(line[:at] + str(new).encode() + line[at + found.end() :]).decode()],
-        )
-    ]
+def numbers_edits(numbers: list[dict], new) -> list[Edit]:
+    """Another number where some stand in one line (vary.py)."""
+    first = numbers[0]
+    text = linecache.getline(first["file"], first["line"]).rstrip("\n")
+    line = text.encode()
+    for number in sorted(numbers, key=lambda one: -one["column"]):
+        at = number["column"]
+        found = re.match(rb"[0-9_]+", line[at:])
+        if not found or int(found[0]) != number["value"]:
+            return []
+        line = line[:at] + str(new).encode() + line[at + found.end() :]
+    return [Edit(first["file"], first["line"], [text], [line.decode()])]
 
 
 # What new lines may name, and what makes it known.

@@ -8,8 +8,9 @@ import torch
 
 from ..weak_by_id import WeakById
 from .accumulating import accumulation_edits
-from .edits import VALUE, number_edit
+from .edits import VALUE, numbers_edits
 from .remedy import Offer, Remedy
+from .switches import switch
 
 BATCHES = (
     "batch_size",
@@ -60,8 +61,21 @@ def usual_numbers() -> list[dict]:
 
     numbers = vary.numbers_of_program((*BATCHES, *LENGTHS, *GENERATED))
     for number in numbers:
-        number["edits"] = [asdict(edit) for edit in number_edit(number, VALUE)]
+        number["edits"] = [asdict(edit) for edit in numbers_edits(_beside(number, numbers), VALUE)]
     return numbers
+
+
+def _beside(number: dict, numbers: list[dict]) -> list[dict]:
+    """Those of its name that stand in its line: another value is another for all of a name."""
+    return [n for n in numbers if all(n[part] == number[part] for part in ("name", "file", "line"))]
+
+
+def _everywhere(number: dict, numbers: list[dict], new) -> list:
+    """The edits of all of its name."""
+    same = [n for n in numbers if n["name"] == number["name"]]
+    lines = {(n["file"], n["line"]): n for n in same}
+    edits = [numbers_edits(_beside(n, same), new) for n in lines.values()]
+    return [edit for some in edits for edit in some] if all(edits) else []
 
 
 def _first(numbers: list[dict], names: tuple) -> dict | None:
@@ -98,6 +112,10 @@ class Batch(_Number):
         number = _first(self.seen.numbers, BATCHES)
         if number is None:
             return
+        trained = self.session.beyond.training_batch
+        number = next(
+            (n for n in self.seen.numbers if n["name"] == number["name"] and n["value"] == trained), number
+        )  # of several of the name the one that trains: what is accumulated makes that one
         for step, (value, dose) in enumerate(self._smaller(number, 8, divides=self.seen.trains())):
             many = number["value"] // value
             with_same = f", with gradients accumulated over {many} batches for the same {number['value']}"
@@ -114,11 +132,12 @@ class Batch(_Number):
 
     def _edits(self, number: dict, value: int) -> list:
         """A smaller batch without the loop that accumulates it is another change."""
-        if not self.seen.trains():
-            return number_edit(number, value)
+        edits = _everywhere(number, self.seen.numbers, value)
+        if not self.seen.trains() or not edits:
+            return edits
         many = number["value"] // value
-        loop = accumulation_edits(self.seen.step_place, many, self.seen.have_length)
-        return number_edit(number, value) + loop if loop else []
+        loop = switch("accumulate", many)[1] or accumulation_edits(self.seen.step_place, many, self.seen.have_length)
+        return edits + loop if loop else []
 
     def apply(self, value) -> None:
         self.done(str(value))
@@ -155,7 +174,7 @@ class Sequence(_Number):
                 110 + 10 * step,
                 {"running": 0.0},
                 dose=dose,
-                edits=number_edit(number, value),
+                edits=_everywhere(number, self.seen.numbers, value),
             )
 
     def apply(self, value) -> None:

@@ -6,6 +6,7 @@ import torch
 
 from .edits import Statement
 from .remedy import Offer, Remedy
+from .switches import switch
 
 _SMALLEST_IN_8_BITS = 4096  # elements; bitsandbytes keeps smaller states in 32 bits
 _SMALLEST_PAGED = 100_000
@@ -78,13 +79,14 @@ class States(Remedy):
         if not state:
             return
         running = seen.without_step()
+        words, edits = switch("8bit")
         yield Offer(
             "8bit",
             "8-bit optimizer states",
-            f"Make the optimizer bitsandbytes.optim.{kind}8bit: its states in 8 bits",
+            words or f"Make the optimizer bitsandbytes.optim.{kind}8bit: its states in 8 bits",
             60,
             {"optimizer": 0.25, "running": running},
-            edits=_constructor(seen, f"bitsandbytes.optim.{kind}8bit"),
+            edits=edits or _constructor(seen, f"bitsandbytes.optim.{kind}8bit"),
             excludes=("foreach", "fsdp"),
         )
         yield Offer(

@@ -9,6 +9,7 @@ from ..kv_cache import short
 from ..older_torch import autocast_dtype
 from .edits import Statement
 from .remedy import Offer, Remedy
+from .switches import switch
 
 
 class Autocast(Remedy):
@@ -21,13 +22,15 @@ class Autocast(Remedy):
         caution = (
             "; float16 also wants a GradScaler in training, which the dry run did not have" if half == "float16" else ""
         )
+        words, edits = switch(f"autocast {half}")
         yield Offer(
             half,
             f"autocast in {half}",
-            f'Call the model under torch.autocast("cuda", dtype=torch.{half}) (the model only, the loss outside{caution})',
+            words
+            or f'Call the model under torch.autocast("cuda", dtype=torch.{half}) (the model only, the loss outside{caution})',
             40,
             {"running": 0.6},
-            edits=self.seen.calls_wrapped(f'with torch.autocast("cuda", dtype=torch.{half}):'),
+            edits=edits or self.seen.calls_wrapped(f'with torch.autocast("cuda", dtype=torch.{half}):'),
             excludes=("half",),
             compute=8 if half == "bfloat16" else 0,
         )
