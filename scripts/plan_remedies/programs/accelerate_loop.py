@@ -1,4 +1,4 @@
-# gpu: 3GiB
+# gpu: 2GiB
 """A loop of accelerate in float32."""
 import torch
 from accelerate import Accelerator
