@@ -53,7 +53,8 @@ ApartEnd do_apart(const std::function<int()>& work) {
   const int status = wait_listening(process, Listening::kEndIt);
   if (status == -1) return {0, "its process was lost"};
   if (WIFSIGNALED(status))
-    return {0, fmt::format("its process was ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))};
+    return {0,
+            fmt::format("its process was killed by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)))};
   if (WEXITSTATUS(status) == kNoMemory) return {0, "there was not enough memory"};
   if (WEXITSTATUS(status) == kThrew) return {0, "of an error of Faultline's own"};
   return {WEXITSTATUS(status), {}};

@@ -138,7 +138,7 @@ int demo(const DemoOptions& options) {
     else if (status_of({python, "-I", "-c", has_torch}, true) != 0)
       show.not_shown(
           "a plan: " + python +
-          " has no PyTorch. With it, faultline plan --gpu T4 -- python train.py tells whether a program fits.");
+          " has no PyTorch. With it, faultline plan --gpu T4 -- python train.py says whether a program fits.");
     else
       show.part(
           "A program that has not run yet: would it train on a T4? (half a minute or more; no GPU is used)",
@@ -147,7 +147,7 @@ int demo(const DemoOptions& options) {
   const std::string page = folder + "/page.html";
   show.part("The first of these as a page to look at; open it in a browser:", {"view", oom, "-o", page, "--no-open"});
   if (show.failed())
-    return fail("a part of the demo could not be shown; faultline doctor tells what this machine can do");
+    return fail("a part of the demo could not be shown; faultline doctor shows what this machine can do");
   return write_out(shown(page) + "\n", kClean);
 }
 
@@ -158,7 +158,7 @@ void add_demo(CLI::App& app, int& status) {
       "demo", "shows what faultline does, on recordings and programs that come with it; no GPU is needed");
   auto options = std::make_shared<DemoOptions>();
   verb->add_option("--output,-o", options->folder,
-                   "the folder for the page and the runs; .faultline/demo unless told, or one among temporary files")
+                   "the folder for the page and the runs; .faultline/demo by default, or one among temporary files")
       ->option_text("DIR");
   verb->add_flag("--no-plan", options->no_plan, "leaves out the plan, which takes longest");
   verb->footer("Exit status: 0 all was shown, 2 bad usage, or a part that could not be shown.");

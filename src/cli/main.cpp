@@ -78,12 +78,12 @@ std::string meant(const CLI::App& app, int argument_count, char** arguments, con
   if ((word == "run" || word == "plan") && command.empty() && argument_count > 2) {
     return fmt::format("the program stands behind --, as in: faultline {} -- python train.py", word);
   }
-  if (is_verb) return fmt::format("{}. faultline {} --help tells what it takes", problem, word);
+  if (is_verb) return fmt::format("{}. faultline {} --help shows what it takes", problem, word);
   if (word.starts_with('-')) return {};
   std::error_code none;
   if (word.ends_with(".py"))
     return fmt::format(
-        "{} is a program: faultline run -- python {} records it, faultline plan -- python {} tells its memory without "
+        "{} is a program: faultline run -- python {} records it, faultline plan -- python {} shows its memory without "
         "a GPU",
         word, word, word);
   if (std::filesystem::exists(word, none)) return fmt::format("to have {} explained: faultline explain {}", word, word);
@@ -119,7 +119,7 @@ int add_verbs_and_run(int argument_count, char** arguments) {
       "Exit status: 0 clean, 1 findings, 2 bad usage or input, 3 internal error, 4 (plan) it fits, but that holds only "
       "in "
       "part; that of run is the program's own. "
-      "faultline VERB --help tells more of each.");
+      "faultline VERB --help says more.");
   int status = kClean;
   add_explain(app, status);
   add_replay(app, status);

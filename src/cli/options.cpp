@@ -85,9 +85,9 @@ void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std:
 }
 
 void add_folder_options(CLI::App& verb, WantedFolder& folder) {
-  CLI::Option* named = verb.add_option("--output,-o", folder.path,
-                                       "a new folder to keep the run in; .faultline/PROGRAM-TIME unless told")
-                           ->option_text("DIR");
+  CLI::Option* named =
+      verb.add_option("--output,-o", folder.path, "a new folder to keep the run in; .faultline/PROGRAM-TIME by default")
+          ->option_text("DIR");
   verb.add_flag("--force", folder.force, "with -o: replaces an earlier run of Faultline's in DIR, and nothing else")
       ->needs(named);
 }

@@ -145,7 +145,7 @@ void add_pack(CLI::App& app, int& status) {
   verb->add_option("PATH", options->path, "the folder that run or plan left, or what else explain takes")
       ->required()
       ->option_text("...");
-  verb->add_option("--output,-o", options->output, "the file to write; PATH's name with .pack.zip, here, unless told")
+  verb->add_option("--output,-o", options->output, "the file to write; PATH's name with .pack.zip, here by default")
       ->option_text("FILE");
   verb->add_flag("--keep-arguments", options->keep_arguments,
                  "keeps the words of command lines, apart from secrets and paths; without it options, numbers and "

@@ -194,7 +194,7 @@ int plan(const PlanArguments& arguments) {
     hint(written.error().message());
   if (const std::string why = nothing_planned(question, *first); !why.empty())
     return give_up(why + (interrupted()        ? "; it was interrupted"
-                          : first->out_of_time ? "; it was ended because its time was over (--seconds)"
+                          : first->out_of_time ? "; it was stopped because its time was over (--seconds)"
                                                : ""));
   const ListedAtEnd listed(folder);
   const InterruptsNoted
@@ -257,14 +257,13 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
   verb->add_option("--context", arguments->context,
                    "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need")
       ->option_text("SIZE");
-  verb->add_option(
-          "--steps", arguments->steps,
-          "stop the program after so many optimizer steps; 0: never; unless told, after 8 when they have taken "
-          "6 seconds")
+  verb->add_option("--steps", arguments->steps,
+                   "stop the program after so many optimizer steps; 0: never; by default after 8, when they have taken "
+                   "6 seconds")
       ->check(kWholeNumber)
       ->option_text("N");
   verb->add_option("--seconds", arguments->seconds,
-                   "stop the program so long after its framework was imported; 0: never; 120 unless told")
+                   "stop the program so long after its framework was imported; 0: never; 120 by default")
       ->check(kWholeNumber)
       ->option_text("S");
   verb->add_option("--ranks", arguments->question.ranks,
@@ -284,7 +283,7 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
                    "(status 1) where the program needs more than then, and say by which lines")
       ->option_text("BASE");
   verb->add_option("--may-grow", arguments->may_grow,
-                   "how much more than --compare is allowed: a share (5%) or a size (200MiB); 1% unless told")
+                   "how much more than --compare is allowed: a share (5%) or a size (200MiB); 1% by default")
       ->option_text("HOW-MUCH");
   verb->add_option("--op-memory", arguments->op_memory,
                    "what an operation of an extension takes, where it cannot be asked: NAME=SIZE beside its results "

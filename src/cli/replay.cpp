@@ -334,7 +334,7 @@ std::string to_page(const ReplayArguments& arguments, const std::vector<Row>& ro
   page.blank();
   if (cut_short)
     page.paragraph(2,
-                   "The program was refused memory in this recording: what it would have asked for had it been served "
+                   "The program was refused memory in this recording: what it would have requested had it been served "
                    "is not known.");
   page.blank();
   page.paragraph(2, fmt::format("model: {} of {} allocations and {} of {} segment events replayed exactly as recorded",
@@ -419,7 +419,7 @@ void add_replay(CLI::App& app, int& status) {
                    "640MiB where --gpu is a size")
       ->option_text("SIZE");
   verb->add_flag("--search", arguments->search, "try the sensible settings and rank them by what they save");
-  verb->add_option("--device", arguments->device, "which of the recording's devices; 0 unless told")->option_text("N");
+  verb->add_option("--device", arguments->device, "which of the recording's devices; 0 by default")->option_text("N");
   verb->add_option("--save-trace,-o", arguments->output_trace, "write the replay as a Faultline trace")
       ->option_text("PATH");
   verb->footer(

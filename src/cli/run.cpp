@@ -169,11 +169,11 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, int& status
       ->type_name("{" + virtual_gpu_words() + "}")
       ->option_text("GPU");
   verb->add_option("--history", options->history,
-                   "PyTorch's own history of tensors, and TensorFlow's tensors: on or off; on unless told")
+                   "PyTorch's own history of tensors, and TensorFlow's tensors: on or off; on by default")
       ->check(CLI::IsMember({"on", "off"}))
       ->option_text("on|off");
   verb->add_option("--history-entries", options->history_entries,
-                   "how many of its events PyTorch keeps, the latest; 200000 unless told")
+                   "how many of its events PyTorch keeps, the latest; 200000 by default")
       ->option_text("N");
   verb->add_flag("--native-stacks", options->native_stacks, "also record native frames in Python programs: slower");
   verb->add_flag("--buffers", options->buffers,
@@ -188,7 +188,7 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, int& status
   verb->add_flag("--status-of-findings", options->status_of_findings,
                  "end with status 1 when the program ended well but there are findings");
   verb->add_option("--keep", options->keep,
-                   "how much the traces of the run may take on disk; 2GiB unless told; from half of it on launches and "
+                   "how much the traces of the run may take on disk; 2GiB by default; from half of it on launches and "
                    "copies are left out")
       ->option_text("SIZE");
   add_folder_options(*verb, options->folder);

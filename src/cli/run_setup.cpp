@@ -91,7 +91,7 @@ Result<std::string> driver_for(const RunArguments& arguments, RunSetup& setup) {
     if (real.empty()) {
       setup.left_out.push_back(
           "there is no CUDA driver (libcuda.so.1) on this machine, so no GPU call can be recorded; faultline plan -- … "
-          "tells without a GPU what a program of PyTorch, TensorFlow or JAX would take; faultline doctor tells more");
+          "says without a GPU what a program of PyTorch, TensorFlow or JAX would take; faultline doctor says more");
     }
     return real;
   }

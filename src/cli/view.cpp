@@ -108,7 +108,7 @@ void add_view(CLI::App& app, int& status) {
       ->required()
       ->option_text("...");
   verb->add_option("-o,--output", options->output,
-                   "the page to write, - for standard output; INPUT.html beside the input unless told, page.html in a "
+                   "the page to write, - for standard output; INPUT.html beside the input by default, page.html in a "
                    "folder, and opened where there is a browser")
       ->option_text("PAGE");
   verb->add_flag("--force", options->force, "also replaces a file that is no page of Faultline's");

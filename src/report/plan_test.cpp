@@ -187,7 +187,7 @@ TEST(PlanText, WhereALeakGoesOnNoGpuIsLargeEnough) {
     options.width = 100;
     const std::string text = to_terminal(report, options);
     EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 45) << text;
-    EXPECT_EQ(text.find("Mend the leak, told below: 10.00 GiB of what it needs") != std::string::npos, stopped) << text;
+    EXPECT_EQ(text.find("Fix the leak shown below: 10.00 GiB of what it needs") != std::string::npos, stopped) << text;
     EXPECT_EQ(text.find("The smallest GPUs on which it fits") == std::string::npos, stopped) << text;
     EXPECT_EQ(text.find("Change number") == std::string::npos, stopped) << text;
   }
@@ -215,7 +215,7 @@ TEST(PlanText, AFailingPlanIsOneScreenAndTellsNothingTwice) {
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 45) << text;
   EXPECT_EQ(text.find("ERROR  memory/out-of-memory"), std::string::npos) << text;
   EXPECT_NE(text.find("ERROR  memory/leak"), std::string::npos) << text;
-  EXPECT_NE(text.find("asked for   2.00 GiB"), std::string::npos) << text;
+  EXPECT_NE(text.find("requested   2.00 GiB"), std::string::npos) << text;
   EXPECT_NE(text.find("faultline rule memory/out-of-memory"), std::string::npos) << text;
   EXPECT_EQ(text.find("not enough"), std::string::npos) << text;
   EXPECT_EQ(text.find("Change number 1."), std::string::npos) << text;
@@ -316,7 +316,7 @@ TEST(PlanText, WhatIsSaidFollowsWhatWasSeen) {
          fits(plan);
          plan.caught_failures = 4;
        },
-       "It ran out of memory 4 times and went on; what it asked for then is not in this number.",
+       "It ran out of memory 4 times and went on; what it requested then is not in this number.",
        "It ran out of memory once"},
       {[&](Plan& plan) {
          fits(plan);
@@ -351,7 +351,7 @@ TEST(PlanText, WhatIsSaidFollowsWhatWasSeen) {
          plan.devices = {{0, 1, 1}, {1, 2, 2}};
          plan.device = 1;
        },
-       "FITS on both GPUs; cuda:1, Tesla T4, has least to spare", "on cuda:1"},
+       "FITS on both GPUs; cuda:1, Tesla T4, is the fullest", "on cuda:1"},
       {[](Plan& plan) {
          plan.failed_in_step = 0;
          plan.steps = 0;

@@ -89,7 +89,7 @@ Piece headline_of(const Page& page, const Plan& plan) {
   if (plan.verdict == Verdict::kFitsUntil) more = until_text(plan);
   const bool all_fit = !plan.devices.empty() && plan.verdict <= Verdict::kTight;
   if (plan.gpu && all_fit)
-    more += fmt::format(" on {} GPUs; cuda:{}, {}, has least to spare",
+    more += fmt::format(" on {} GPUs; cuda:{}, {}, is the fullest",
                         plan.devices.size() == 2 ? "both" : fmt::format("all {}", plan.devices.size()), plan.device,
                         plan.gpu->name);
   else if (plan.gpu && plan.verdict < Verdict::kMeasured)
@@ -107,7 +107,7 @@ Piece headline_of(const Page& page, const Plan& plan) {
 // What fits is the rest: the requests that failed are not in the number.
 std::string caught_text(const Plan& plan) {
   if (plan.caught_failures == 0) return {};
-  return fmt::format(" It ran out of memory {} and went on; what it asked for then is not in this number.",
+  return fmt::format(" It ran out of memory {} and went on; what it requested then is not in this number.",
                      plan.caught_failures == 1 ? "once" : format_count(plan.caught_failures) + " times");
 }
 
@@ -305,7 +305,7 @@ std::string devices_text(const Plan& plan) {
                         device.reserved_bytes == 0 ? "not used" : format_bytes(device.reserved_bytes));
   }
   return text + fmt::format(" at the fullest, without the context; the plan is about cuda:{}, which {}", plan.device,
-                            plan.failed ? "was full" : "has least to spare");
+                            plan.failed ? "was full" : "is the fullest");
 }
 
 // "ValueError: no such file", without the pages that some messages have.
@@ -368,7 +368,7 @@ void print_failure(Page& page, const Plan& plan, const PlanContext& context) {
   if (memory.ends_with(' ')) memory.pop_back();
   memory = page.clean(memory);
   if (context.brief) memory = first_sentences(memory, page.row_room() - kBytesColumns, 1);
-  page.row("asked for", format_bytes(failure.bytes) + (memory.empty() ? "" : ". " + memory));
+  page.row("requested", format_bytes(failure.bytes) + (memory.empty() ? "" : ". " + memory));
   if (!context.brief) page.row("read", command_for_page(failure.rule), Style::kDim);
   if (!failure.cause.empty() && failure.cause != "exhausted") page.row("because", page.clean(failure.message));
 }
@@ -410,7 +410,7 @@ static void print_leak(Page& page, const Finding& leak) {
   page.blank();
   page.paragraph(0, "What would make it fit", Style::kStrong);
   page.item(page.dot(),
-            fmt::format("Mend the leak, told below: {} of what it needs had piled up when the plan ended, and "
+            fmt::format("Fix the leak shown below: {} of what it needs had piled up when the plan ended, and "
                         "every further round adds to it, on a larger GPU too. What else was tried: -vv.",
                         format_bytes(leak.bytes)));
 }

@@ -203,8 +203,8 @@ void print_remedies(Page& page, const Plan& plan, bool verbose, const Finding* p
   page.paragraph(0, wanted ? "What would make it fit" : "What was tried", Style::kStrong);
   bool diff_shown = false;
   if (perhaps_leak != nullptr)
-    page.item(page.dot(), fmt::format("{} of what it needs piled up at one line (memory/leak, told below): if that is "
-                                      "not meant, mend it first; it fills a larger GPU, too.",
+    page.item(page.dot(), fmt::format("{} of what it needs piled up at one line (memory/leak, below): unless that is "
+                                      "intended, fix it first; it fills a larger GPU, too.",
                                       format_bytes(perhaps_leak->bytes)));
   if (batch_is_told) {
     print_vary(page, *plan.vary);
@@ -236,8 +236,8 @@ void print_best_remedy(Page& page, const Plan& plan, const Finding* perhaps_leak
   const bool wanted = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided();
   if (!wanted) return;
   if (perhaps_leak != nullptr)
-    return page.row("fix", fmt::format("{} piled up at one line (memory/leak, below): mend that first, if it is not "
-                                       "meant.",
+    return page.row("fix", fmt::format("{} piled up at one line (memory/leak, below): fix that first, unless it is "
+                                       "intended.",
                                        format_bytes(perhaps_leak->bytes)));
   const std::vector<const PlanChange*> told = changes_to_tell(plan, wanted, false);
   const bool batch_fits = plan.vary && plan.vary->why_not.empty() && plan.vary->largest_fitting != 0;

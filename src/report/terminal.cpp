@@ -84,8 +84,7 @@ void print_findings(Page& page, const Report& report, std::vector<FindingGroup> 
   for (std::size_t at = shown; at < named; ++at)
     page.row(at == shown ? "also" : "",
              fmt::format("{}: {}", name_of(groups[at].first().severity), finding_line(page, groups[at])));
-  if (named < groups.size())
-    page.row("", fmt::format("and {} more", plural(groups.size() - named, "finding")), Style::kDim);
+  if (named < groups.size()) page.row("", "and " + plural(groups.size() - named, "more finding"), Style::kDim);
 }
 
 // A recording from the first call to the driver on: where it has no events, nothing was done.
@@ -152,10 +151,10 @@ void print_peaks(Page& page, const Report& report, bool verbose) {
         device.peak_reserved == 0 ? "" : fmt::format(", {} reserved", format_bytes(device.peak_reserved));
     const bool is_host = label == "peak" && device.name.starts_with("host memory");
     page.row(label, fmt::format("{} allocated{} (at event {}){}{}", format_bytes(device.peak_allocated),
-                                is_host ? " in the host's memory" : "", format_count(device.peak_event), reserved,
+                                is_host ? " in host memory" : "", format_count(device.peak_event), reserved,
                                 device.process.empty() ? "" : ", " + page.clean(device.process)));
   }
-  if (untold != 0) page.row("", fmt::format("and {} more", plural(untold, "GPU")), Style::kDim);
+  if (untold != 0) page.row("", "and " + plural(untold, "more GPU"), Style::kDim);
 }
 
 void print_devices(Page& page, const Report& report, const TerminalOptions& options) {
@@ -242,8 +241,7 @@ void print_footnotes(Page& page, const Report& report, bool clean, bool verbose)
   for (const std::string& sentence : report.left_out) page.row("left out", page.clean(sentence), Style::kWarning);
   const std::size_t notes = verbose ? report.notes.size() : std::min(report.notes.size(), kRemarksShown);
   for (std::size_t at = 0; at < notes; ++at) page.row("note", page.clean(report.notes[at]), Style::kWarning);
-  if (notes < report.notes.size())
-    page.row("", fmt::format("and {} more", plural(report.notes.size() - notes, "note")), Style::kDim);
+  if (notes < report.notes.size()) page.row("", "and " + plural(report.notes.size() - notes, "more note"), Style::kDim);
   std::string lost;
   std::size_t told = 0, untold = 0;
   for (const auto& [name, count] : report.lost) {
@@ -336,7 +334,7 @@ std::string what_more_there_is(const Report& report, std::size_t findings_untold
   if (findings_untold != 0) parts.push_back(plural(findings_untold, "more finding"));
   const auto changes = report.plan ? report.plan->changes.size() : 0;
   if (changes > 1) parts.push_back("every change that was tried");
-  if (!report.devices.empty()) parts.push_back("who holds the memory");
+  if (!report.devices.empty() && (report.plan || !report.findings.empty())) parts.push_back("who holds the memory");
   if (!report.notes.empty()) parts.push_back(plural(report.notes.size(), "note"));
   const auto is_lost = [](const auto& lost) { return lost.second != 0; };
   if (std::any_of(report.lost.begin(), report.lost.end(), is_lost)) parts.push_back("what was lost or odd");

@@ -272,7 +272,7 @@ TEST(Terminal, ManyFindingsAreCutAndTheCutIsSaid) {
   }
   const std::string text = to_terminal(report, options_of(80));
   EXPECT_TRUE(contains(text, "  also        error: memory/leak at "));
-  EXPECT_TRUE(contains(text, "and 32 findings more")) << text;
+  EXPECT_TRUE(contains(text, "and 32 more findings")) << text;
   EXPECT_TRUE(contains(text, "SUMMARY: 40 errors"));
 }
 

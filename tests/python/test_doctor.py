@@ -160,7 +160,7 @@ def test_bad_usage_is_a_sentence(binary):
     run = doctor(binary, "--format", "xml")
     assert run.returncode == 2 and run.stdout == ""
     assert (
-        run.stderr == "faultline: --format: xml not in {terminal,json}. faultline doctor --help tells what it takes.\n"
+        run.stderr == "faultline: --format: xml not in {terminal,json}. faultline doctor --help shows what it takes.\n"
     )
 
 

@@ -116,7 +116,7 @@ def test_devices_beyond_those_looked_at_are_counted(bounded, tmp_path):
     report = json.loads(bounded("explain", "--format", "json", path).stdout)
     assert len(report["devices"]) == 64
     assert report["input"]["lost"]["devices beyond the 64 with the most events, which are not looked at"] == 936
-    assert "and 60 GPUs more" in " ".join(bounded("explain", path).stdout.decode().split())
+    assert "and 60 more GPUs" in " ".join(bounded("explain", path).stdout.decode().split())
 
 
 # -- JSON of others
