@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plans programs that do not fit, applies every ✔ as it is printed, and plans the result again at full length.
 
-    scripts/plan_remedies/run.py FAULTLINE [PYTHON] [--only NAME …] [--results FILE] [--write]
+    scripts/plan_remedies/run.py FAULTLINE [PYTHON] [--only NAME …] [--results FILE] [--try] [--write]
 
 FAULTLINE is the binary, PYTHON an interpreter that has what the programs import (without it they are left out). Each program says its GPU in its first line. A ✔ that cannot be applied by itself
 (a change in words, a larger number of ranks) is counted and not planned again. --write makes docs/measurements/plan-remedies.md of the results.
@@ -67,14 +67,14 @@ def apply(diff, folder):
     return done.returncode == 0
 
 
-def of_program(faultline, python, program):
+def of_program(faultline, python, program, try_all):
     gpu = program.read_text().partition("\n")[0].partition("gpu:")[2].strip()
     row = {"program": program.stem, "gpu": gpu, "about": ast.get_docstring(ast.parse(program.read_text())), "ticks": []}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         shutil.copy(program, folder / "train.py")
         command = [python, "train.py"]
-        found, row["seconds"], row["cpu"] = plan(faultline, gpu, command, folder)
+        found, row["seconds"], row["cpu"] = plan(faultline, gpu, command, folder, *(["--try"] if try_all else []))
         row |= {
             "verdict": found["verdict"],
             "needed": max(found["needed"], found.get("needed_at_end", 0)),
@@ -114,8 +114,8 @@ def page(rows):
     text = [
         "# Remedies, applied as they are printed",
         "",
-        f"`scripts/plan_remedies/run.py` plans {len(rows)} programs that do not fit, applies each ✔ as it is printed (the diff with `patch`, the command, the setting) and plans the result again at full length "
-        f"(`--no-try --steps 0 --seconds 0`). {len(tried)} ✔ were printed; {len(again)} could be applied by themselves, the others are instructions in words; {len(failed)} of those applied did not fit.",
+        f"`scripts/plan_remedies/run.py` plans programs that do not fit ({len(rows)} of the {len(list((HERE / 'programs').glob('*.py')))} in its folder are here), applies each ✔ as it is printed (the diff with `patch`, the command, the setting) and plans the result again at full length "
+        f"(`--no-try --steps 0 --seconds 0`). {len(tried)} ✔ were printed; {len(again)} could be applied by themselves, the others are instructions in words; {len(failed)} of those applied did not fit. Of a batch the diff has the one that is accumulated, where it changes the loop.",
         "",
         "Seconds are those of the processors, and on the clock, of two cores that were shared with other work.",
         "",
@@ -144,6 +144,7 @@ def main():
     options.add_argument("python", nargs="?", default=sys.executable)
     options.add_argument("--only", nargs="*", default=[])
     options.add_argument("--results", type=Path)
+    options.add_argument("--try", dest="try_all", action="store_true", help="as long as it takes: on a busy machine")
     options.add_argument("--write", action="store_true")
     asked = options.parse_args()
     rows = json.loads(asked.results.read_text()) if asked.results and asked.results.exists() else []
@@ -151,7 +152,7 @@ def main():
         if any(row["program"] == program.stem for row in rows) or asked.only and program.stem not in asked.only:
             continue
         print(program.stem, flush=True)
-        rows.append(of_program(os.path.abspath(asked.faultline), asked.python, program))
+        rows.append(of_program(os.path.abspath(asked.faultline), asked.python, program, asked.try_all))
         print(f"  {rows[-1]['verdict']}, {rows[-1]['seconds']:.0f} s", flush=True)
         if asked.results:
             asked.results.write_text(json.dumps(rows, indent=1))

@@ -233,7 +233,7 @@ void print_remedies(Page& page, const Plan& plan, bool verbose, const Finding* p
 }
 
 void print_best_remedy(Page& page, const Plan& plan, const Finding* perhaps_leak) {
-  const bool wanted = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided();
+  const bool wanted = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided() || is_full_in_cut_loop(plan);
   if (!wanted) return;
   if (perhaps_leak != nullptr)
     return page.row("fix", fmt::format("{} piled up at one line (memory/leak, below): fix that first, unless it is "

@@ -73,6 +73,38 @@ TEST(RemediesText, WhatGrowsWithARemedyIsNotSaidToFit) {
   }
 }
 
+// Beside what the loop needs to its end: until there it has room for all.
+TEST(RemediesText, WhatMendsALoopThatWasCutShortIsTold) {
+  for (const std::uint64_t until : {0u, 160u}) {
+    Report report;
+    report.plan = plan_with_changes();
+    Plan& plan = *report.plan;
+    plan.vary.reset();
+    plan.verdict = Verdict::kFitsUntil;
+    plan.stopped = "in its loop over a DataLoader after 3 optimizer steps";
+    plan.until_unit = "round";
+    plan.until_step = 159;
+    plan.loop = {"train.py:20", 200, 0, 12};
+    plan.needed_bytes = 3 * kGiB;
+    plan.needed_at_end_bytes = 12 * kGiB;
+    plan.changes[0].needed_bytes = 2 * kGiB;
+    plan.changes[0].fits = until == 0;
+    plan.changes[0].until = until;
+    plan.changes[0].until_unit = "round";
+    TerminalOptions options;
+    options.width = 200;
+    for (const bool brief : {false, true}) {
+      options.brief = brief;
+      const std::string text = to_terminal(report, options);
+      EXPECT_EQ(
+          text.find("Use checkpointing. By a dry run, fits: needs 2.00 GiB, 10.00 GiB less.") != std::string::npos,
+          until == 0)
+          << text;
+      EXPECT_NE(text.find("FITS UNTIL ABOUT ROUND 159"), std::string::npos) << text;
+    }
+  }
+}
+
 TEST(RemediesText, BatchesThatAreAccumulatedAreSaidTruly) {
   for (const bool same : {true, false}) {
     Report report;

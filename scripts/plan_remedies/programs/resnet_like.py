@@ -1,4 +1,4 @@
-# gpu: 5GiB
+# gpu: 2GiB
 """A convolutional network with batch normalisation and images that are too many."""
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-# gpu: 3GiB
+# gpu: 2GiB
 """An autoencoder of images whose batch stands in a dictionary."""
 import torch
 from torch import nn
