@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -14,8 +15,10 @@
 #include "cli/installation.h"
 #include "cli/progress.h"
 #include "confine/confined_program.h"
+#include "facts/facts.h"
 #include "fmt/format.h"
 #include "sources/run_folder/layout.h"
+#include "trace/file_reader.h"
 
 namespace faultline::cli {
 namespace {
@@ -143,6 +146,19 @@ class RunningNow {
   std::size_t ended_ = 0, all_;
 };
 
+// A process that was ended by another, or at the program's end, left no summary: what it took stands in its trace.
+void read_what_it_took(ProcessSummary& process) {
+  const Result<Trace> trace = read_trace_file(process.trace);
+  if (!trace || trace->events.empty()) return;
+  process.began_s = static_cast<double>(trace->events.front().time_ns) / 1e9;
+  process.ended_s = std::numeric_limits<double>::infinity();  // nobody saw it end
+  for (const Event& event : trace->events) {
+    if (event.kind == EventKind::kAlloc) ++(event.has(kFailed) ? process.failures : process.allocations);
+  }
+  for (const DeviceUsage& usage : Facts(*trace, {}).usage)
+    process.peak_reserved = std::max(process.peak_reserved, usage.peak_reserved.reserved);
+}
+
 DryRunResult finished(pid_t process, const DryRunJob& job) {
   const ProgramEnd end = wait_for_program(process, patience_for(job));
   DryRunResult result;
@@ -161,6 +177,9 @@ DryRunResult finished(pid_t process, const DryRunJob& job) {
     }
   }
   settle_ends(result);
+  for (ProcessSummary& each : result.processes) {
+    if (&each != result.main() && !each.ended_in_order && !each.trace.empty()) read_what_it_took(each);
+  }
   if (job.limits.allow_writes) return result;
   result.effects = read_effects(effects_file(job.folder));
   std::error_code problem;

@@ -110,7 +110,12 @@ std::size_t piece_length(std::string_view text) {
       text.substr(begin, cut - begin).find("-----END ") == npos)
     cut = begin;
   for (std::size_t at = text.rfind('\n', cut - 1); at != npos && at > kPieceBytes / 2; at = text.rfind('\n', at - 1)) {
-    if (std::string_view(":=\r ").find(text[at - 1]) == npos) return at + 1;
+    const std::size_t last = text[at - 1] == '\r' ? at - 2 : at - 1;
+    if (std::string_view(":= ").find(text[last]) == npos) return at + 1;
+  }
+  for (const char* ends : {",;}", " \t\n"}) {  // one endless line: behind a value, or at least behind a word
+    const std::size_t at = text.find_last_of(ends, cut - 1);
+    if (at != npos && at > kPieceBytes / 2) return at + 1;
   }
   return cut;
 }

@@ -5,6 +5,8 @@
 namespace faultline::pack {
 namespace {
 
+using namespace std::string_literals;
+
 Owner anna() { return {{"/home/anna"}, {"anna"}, {"deepbox.acme.lan"}, {"/home/anna/acme/proj"}, {}}; }
 
 std::string scrubbed(std::string_view text) { return Scrubber(anna()).scrub(text); }
@@ -138,6 +140,17 @@ TEST(Scrubber, LearnsUsersAndWordsThatAreAskedFor) {
   Scrubber one(owner);
   one.learn("x /home/berta/y.py and /Users/carl/z");
   EXPECT_EQ(one.scrub("berta carl bertas xZeta9 /home/berta/y.py"), "user user-2 bertas x<word-1>9 /home/user/y.py");
+}
+
+// A long text is looked through in parts of some megabytes, which end between lines, else between values or words.
+TEST(Scrubber, NoSecretLiesOverTheSeamOfTwoParts) {
+  const std::string secret = "ghp_" + kBody;
+  for (const std::string& line : {"epoch 1, loss 0.25\n"s, "epoch 1, loss 0.25\r\n"s, "{\"loss\": 0.25}, "s, "epoch 1 "s}) {
+    std::string text;
+    while (text.size() < (std::size_t{8} << 20) - 1024) text += line;
+    while (text.size() < (std::size_t{8} << 20) + 1024) text += line + "logged in with " + secret + line;
+    EXPECT_EQ(scrubbed(text).find(secret.substr(secret.size() - 12)), std::string::npos) << line;
+  }
 }
 
 TEST(Scrubber, AHostileTextCostsItsLength) {

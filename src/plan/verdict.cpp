@@ -178,22 +178,30 @@ void describe_losses(const Trace& trace, Plan& plan) {
       lost->first, lost->second);
 }
 
-// Processes that ran at one time share the GPU. Each is counted at its fullest, which is the most that they can take together.
+// Processes that ran at one time share the GPU. Each is counted at its fullest, which is the most that they can take together. One beside the process
+// that is planned which another ended is known by what it took until then.
 void describe_together(const std::vector<ProcessSummary>& processes, Plan& plan) {
   for (const ProcessSummary& at : processes) {
+    const bool was_killed = !at.ended_in_order && &at != &processes.front();
     std::uint64_t bytes = 0, count = 0;
     for (const ProcessSummary& other : processes) {
       if (other.allocations == 0 || other.began_s > at.began_s || other.ended_s < at.began_s) continue;
       bytes += other.peak_reserved + plan.context_bytes;
       ++count;
     }
-    if (count > 1) plan.together_bytes = std::max(plan.together_bytes, bytes);
+    if (count > 1 || was_killed) plan.together_bytes = std::max(plan.together_bytes, bytes);
+    if (was_killed && at.failures != 0 && plan.unplanned.empty())
+      plan.unplanned =
+          "a process of the program ran out of memory before another ended it; what it would have needed is not known";
   }
   if (!plan.gpu || plan.failed || plan.together_bytes <= plan.gpu->capacity_bytes || !plan.unplanned.empty()) return;
+  const std::string who = plan.processes == 1
+                              ? "a process that another ended used the GPU, and with what ran beside it can"
+                              : fmt::format("{} processes used the GPU, and those that ran at one time", plan.processes);
   plan.unplanned = fmt::format(
-      "{} processes used the GPU, and those that ran at one time take up to {} together, which is more than its {}; "
-      "each was planned alone, and not whether they are at their fullest at the same moment",
-      plan.processes, format_bytes(plan.together_bytes), format_bytes(plan.gpu->capacity_bytes));
+      "{} take up to {} together, which is more than its {}; each was planned alone, and not whether they are at their "
+      "fullest at the same moment",
+      who, format_bytes(plan.together_bytes), format_bytes(plan.gpu->capacity_bytes));
 }
 
 // The program was over and its summary written when a signal ended the process: libraries can fall while they are unloaded.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "plan/plan_test_support.h"
 #include "trace/file_format.h"
 
@@ -325,6 +327,26 @@ TEST(Verdict, ProcessesThatRunAtOneTimeShareTheGpu) {
     EXPECT_EQ(plan.together_bytes, row.share ? (2 + row.other_gib) * kGiB + 2 * kContextBytes : 0)
         << row.other_gib << " " << row.began;
     EXPECT_EQ(plan.verdict, row.verdict) << row.other_gib << " " << row.began;
+  }
+}
+
+// What another process ended left no summary; what it took counts from its beginning on.
+TEST(Verdict, AProcessThatWasKilledSharesTheGpuToo) {
+  struct Row {
+    std::uint64_t gib, failures;
+    Verdict verdict;
+  };
+  for (const Row& row : {Row{2, 0, Verdict::kFits}, Row{6, 0, Verdict::kUnplanned}, Row{1, 1, Verdict::kUnplanned}}) {
+    DryRunResult run = MadeUpProgram::left(2 * kGiB, false);
+    ProcessSummary killed;
+    killed.peak_reserved = row.gib * kGiB;
+    killed.allocations = 1;
+    killed.failures = row.failures;
+    killed.began_s = run.processes.front().began_s + 1;
+    killed.ended_s = std::numeric_limits<double>::infinity();
+    run.processes.front().ended_s = killed.began_s + 1;
+    run.processes.push_back(killed);
+    EXPECT_EQ(planned(run).verdict, row.verdict) << row.gib << " " << row.failures;
   }
 }
 

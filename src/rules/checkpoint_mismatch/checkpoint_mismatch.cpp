@@ -34,12 +34,14 @@ void describe(const CheckpointWords& words, Finding& finding) {
   if (others.size() > kNamesShown) add("and " + std::to_string(others.size() - kNamesShown) + " more of other shapes");
   if (!words.missing.empty()) add("the checkpoint lacks " + list_text(words.missing));
   if (!words.unexpected.empty()) add("the model has no " + list_text(words.unexpected));
+  if (!words.any()) text = "of which tensors, the lines below it say, which are not in this text";
   finding.message = "A checkpoint does not fit " + model + ": " + text +
                     ". It is an error of the program itself; memory is not the problem.";
   if (!words.others.empty()) add_evidence(finding, "other_shapes", std::uint64_t{words.others.size()});
   if (!words.missing.empty()) add_evidence(finding, "missing_names", std::uint64_t{words.missing.size()});
   if (!words.unexpected.empty()) add_evidence(finding, "unexpected_names", std::uint64_t{words.unexpected.size()});
 
+  if (!words.any()) return add_try(finding, "Give Faultline the whole message, or the whole log.");
   const std::string extra = words.extra_prefix(), lacking = words.lacking_prefix();
   if (!extra.empty()) {
     add_try(finding, "The checkpoint's names begin with `" + extra + "`" +
@@ -74,7 +76,6 @@ void judge_checkpoint_mismatch(Case& subject, std::vector<Finding>& findings, st
   const StatedError& stated = subject.statements().error;
   if (stated.name == "checkpoint") {
     const CheckpointWords words = read_checkpoint_words(stated.text);
-    if (!words.any()) return;
     Finding finding = begin_stated(subject, kRule);
     describe(words, finding);
     finish_stated(subject, finding);

@@ -17,6 +17,15 @@
 namespace faultline {
 namespace {
 
+// Whether a text has these words, or ends with the beginning of them: it was cut there.
+bool ends_within(std::string_view text, std::string_view words) {
+  if (text.find(words) != std::string_view::npos) return true;
+  for (std::size_t length = words.size() - 1; length > 1; --length) {
+    if (text.ends_with(words.substr(0, length))) return true;
+  }
+  return false;
+}
+
 constexpr std::array<std::string_view, 5> kSourceEnds = {".cu", ".cpp", ".cc", ".c:", ".h:"};
 
 // Why a process of the list may be none of somebody else's.
@@ -200,7 +209,7 @@ void judge_bare(const Case& subject, Finding& finding) {
                    holders_words(stated));
       return add_try(finding, "Give Faultline the whole message, from \"Tried to allocate …\" on, or the whole log.");
     }
-    const bool is_cut = stated.text.find("Tr") != std::string::npos;
+    const bool is_cut = ends_within(stated.text, "Tried to allocate");
     conclude(finding, Confidence::kLikely,
              std::string("GPU memory ran out in PyTorch's allocator; ") +
                  (is_cut ? "the message is cut, or has no size that can be read" : "this text has no numbers of it") +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 namespace faultline {
@@ -24,32 +25,45 @@ bool continues(const DumpedChunk& last, const DumpedChunk& chunk) {
   return chunk.address < end_of(last) || (chunk.address == end_of(last) && (chunk.in_use || last.in_use));
 }
 
+// Which of so many are left, without a walk over those that are taken: regions may claim to lie over each other.
+class Unplaced {
+ public:
+  explicit Unplaced(std::size_t count) : next_(count + 1) { std::iota(next_.begin(), next_.end(), std::size_t{0}); }
+  void take(std::size_t at) { next_[at] = at + 1; }
+  std::size_t from(std::size_t at) {
+    while (next_[at] != at) at = next_[at] = next_[next_[at]];
+    return at;
+  }
+
+ private:
+  std::vector<std::size_t> next_;
+};
+
 // Chunks that stand behind no line of their region: into the region whose place is theirs, else into rows without a gap.
 void place_loose(PoolDump& dump) {
   if (dump.loose.empty()) return;
   std::vector<DumpedChunk> loose = std::exchange(dump.loose, {});
   std::stable_sort(loose.begin(), loose.end(), lies_before);
   const std::vector<DumpedChunk> named = std::exchange(dump.chunks, {});
-  std::vector<char> is_placed(loose.size(), 0);
+  Unplaced unplaced(loose.size());
   for (DumpedRegion& region : dump.regions) {
     const std::uint32_t first = std::exchange(region.first_chunk, static_cast<std::uint32_t>(dump.chunks.size()));
     if (region.chunk_count == 0) continue;
     const auto begin = named.begin() + first, end = begin + region.chunk_count;
     const std::uint64_t region_end = begin->address + region.size_bytes;
     std::vector<DumpedChunk> both(begin, end);
-    for (auto at = std::lower_bound(loose.begin(), loose.end(), *begin, lies_before);
-         at != loose.end() && end_of(*at) <= region_end; ++at) {
-      char& is_taken = is_placed[static_cast<std::size_t>(at - loose.begin())];
-      if (is_taken == 0) both.push_back(*at);
-      is_taken = 1;
+    const auto from = std::lower_bound(loose.begin(), loose.end(), *begin, lies_before) - loose.begin();
+    for (std::size_t at = unplaced.from(static_cast<std::size_t>(from));
+         at < loose.size() && end_of(loose[at]) <= region_end; at = unplaced.from(at)) {
+      both.push_back(loose[at]);
+      unplaced.take(at);
     }
     std::stable_sort(both.begin(), both.end(), lies_before);
     for (const DumpedChunk& chunk : both) add_to_row(dump, region.first_chunk, chunk);
     region.chunk_count = static_cast<std::uint32_t>(dump.chunks.size()) - region.first_chunk;
   }
   const std::size_t stated = dump.regions.size();
-  for (std::size_t at = 0; at < loose.size(); ++at) {
-    if (is_placed[at] != 0) continue;
+  for (std::size_t at = unplaced.from(0); at < loose.size(); at = unplaced.from(at + 1)) {
     if (dump.regions.size() == stated || !continues(dump.chunks.back(), loose[at]))
       dump.regions.push_back({0, 0, false, static_cast<std::uint32_t>(dump.chunks.size()), 0});
     DumpedRegion& region = dump.regions.back();
