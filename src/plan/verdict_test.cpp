@@ -338,6 +338,7 @@ TEST(Verdict, AProcessThatWasKilledSharesTheGpuToo) {
   };
   for (const Row& row : {Row{2, 0, Verdict::kFits}, Row{6, 0, Verdict::kUnplanned}, Row{1, 1, Verdict::kUnplanned}}) {
     DryRunResult run = MadeUpProgram::left(2 * kGiB, false);
+    run.processes.front().peak_reserved = 2 * kGiB;
     ProcessSummary killed;
     killed.peak_reserved = row.gib * kGiB;
     killed.allocations = 1;
