@@ -417,6 +417,12 @@ def test_a_function_of_a_running_program(binary, tmp_path):
     assert "os.fork" not in done.stderr
 
 
+def test_nor_is_it_in_a_function_that_was_compiled_ahead(plan):
+    broken = "from faultline.plan.for_jax import executions\nexecutions.Constants = lambda *_: 1 / 0\n"
+    ran = plan("x = jnp.ones((1024, 1024))\n" + "f = jax.jit(lambda x: (x @ x)[0, 0]).lower(x).compile()\n" + broken + "print(float(f(x)))\n")
+    assert ran.out.split() == ["1024.0"] and "ZeroDivisionError" in ran.summary["unplanned"]["text"], ran.err
+
+
 KERNEL = "from jax.experimental import pallas as pl\ndef double(x, y): y[...] = x[...] * 2\n@jax.jit\ndef f(x): return (PART @ x.T).sum()\nf(jnp.ones((4096, 4096)))\n"
 
 

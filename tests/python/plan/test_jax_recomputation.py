@@ -1,7 +1,12 @@
 """jax.checkpoint outside of scans: what it saves without XLA's compiler for GPUs, and where it is offered. The numbers are what XLA's compiler for an H200 says (JAX 0.11.2)."""
 
+import sys
+import types
+
 import pytest
 from test_jax import HEAD, dry_run, pytestmark  # noqa: F401
+
+from faultline.plan.for_jax import recomputation
 
 MIB = 1 << 20
 MLP = (
@@ -68,3 +73,20 @@ def test_the_diff_puts_it_above_the_function(plan):
     ran = plan(MLP.format(above=""))
     (offer,) = [offer for offer in ran.summary["offers"] if offer["name"] == "recompute"]
     assert [edit["new"] for edit in offer["edits"]] == [["@jax.checkpoint"]]
+
+
+def test_the_trial_looks_for_the_function_until_it_has_it(monkeypatch):
+    module = types.ModuleType("a_program")
+    monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))
+    exec(compile("def block(x): return x\n", "/nowhere/a_program.py", "exec"), vars(module))
+    looked = []
+    monkeypatch.setattr(recomputation, "_own_modules", lambda: looked.append(1) or ([module] if len(looked) > 2 else []))
+    block, watched = module.block, recomputation.Recomputation("block@a_program.py:1").watched(lambda: None)
+    watched()
+    watched()
+    assert module.block is block and len(looked) == 2
+    watched()
+    assert module.block is not block
+    count = len(looked)
+    watched()
+    assert len(looked) == count

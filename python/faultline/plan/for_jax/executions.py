@@ -106,10 +106,8 @@ class Executions:
 
             if self.inside or self._session.closed or not self._is_planned(args):
                 return run()
-            try:
-                known = self._function(jaxpr, tuple(params["donated_invars"]), params["name"], params["keep_unused"])
-            except Exception as problem:
-                self._session.trouble(problem, str(params.get("name", "a function")))
+            known = self._known(jaxpr, tuple(params["donated_invars"]), params["name"], params["keep_unused"])
+            if known is None:
                 return run()
             results = self._execute(known, jaxpr, args, lambda: run()[0], params.get("out_shardings"))
             if not self._returns:
@@ -146,7 +144,10 @@ class Executions:
             told = getattr(executable, "_faultline", None)
             if told is None or self.inside or self._session.closed or not self._is_planned(args):
                 return call(executable, *args)
-            return self._execute(self._function(*told), told[0], args, lambda: call(executable, *args), None)
+            known = self._known(*told)
+            if known is None:
+                return call(executable, *args)
+            return self._execute(known, told[0], args, lambda: call(executable, *args), None)
 
         pjit._resolve_and_lower = lowered
         pxla.MeshComputation.compile = compiled
@@ -154,6 +155,14 @@ class Executions:
         pxla.MeshExecutable.create_cpp_call = lambda *_args: None
 
     # --- what is known of a function
+
+    def _known(self, jaxpr, donated: tuple, name: str, keep_unused: bool) -> Function | None:
+        """None: that went wrong, and the program runs on."""
+        try:
+            return self._function(jaxpr, donated, name, keep_unused)
+        except Exception as problem:
+            self._session.trouble(problem, str(name))
+            return None
 
     def _function(self, jaxpr, donated: tuple, name: str, keep_unused: bool) -> Function:
         key = id(jaxpr), donated

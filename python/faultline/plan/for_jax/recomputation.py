@@ -38,7 +38,7 @@ class Recomputation:
         @functools.wraps(function)
         def faultline(*arguments, **named):
             nonlocal left
-            if self._wanted:
+            if self._wanted and not self.applied:
                 self._apply()
             if left == 0 or sys.getprofile() is not None:
                 return function(*arguments, **named)
@@ -87,7 +87,7 @@ class Recomputation:
         """Functions and how often one line called them, the outermost of those that are called within each other."""
         repeated: dict[types.CodeType, int] = {}
         for (code, _, _), calls in self._calls.items():
-            if calls >= _LEAST_CALLS and _places_of(code, self._own):
+            if calls >= _LEAST_CALLS and _places_of(code):
                 repeated[code] = max(calls, repeated.get(code, 0))
         return [(c, n) for c, n in repeated.items() if not any(c is not o and o in self._callers[c] for o in repeated)]
 
@@ -110,10 +110,10 @@ class Recomputation:
     def _apply(self) -> None:
         import jax
 
-        for code in {code for module in _own_modules(self._own) for code in _codes_in(module)}:
+        for code in {code for module in _own_modules() for code in _codes_in(module)}:
             if name_of(code) != self._wanted:
                 continue
-            for holder, name, function in _places_of(code, self._own):
+            for holder, name, function in _places_of(code):
                 if function in self._wrapped.values():
                     continue
                 wrapped = self._wrapped.get(function)
@@ -137,7 +137,7 @@ def _has_arrays(value) -> bool:
     return any(hasattr(leaf, "dtype") and hasattr(leaf, "shape") for leaf in jax.tree.leaves(value))
 
 
-def _own_modules(own: dict) -> list:
+def _own_modules() -> list:
     def is_of_program(module) -> bool:
         file = getattr(module, "__file__", None)
         return isinstance(file, str) and not (is_own(file) or is_library(file))
@@ -164,8 +164,8 @@ def _codes_in(module):
     return (function.__code__ for _, _, function in _functions_in(module))
 
 
-def _places_of(code: types.CodeType, own: dict) -> list:
-    return [each for module in _own_modules(own) for each in _functions_in(module) if each[2].__code__ is code]
+def _places_of(code: types.CodeType) -> list:
+    return [each for module in _own_modules() for each in _functions_in(module) if each[2].__code__ is code]
 
 
 def _checkpointed(jax, function):
