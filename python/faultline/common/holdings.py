@@ -17,10 +17,10 @@ _PAGE = 4096
 class Holding:
     """An allocation, or none (0: of no bytes, or not on the GPU), and how many arrays have it."""
 
-    __slots__ = ("allocation", "arrays")
+    __slots__ = ("allocation", "arrays", "bytes")
 
     def __init__(self, allocation: int):
-        self.allocation, self.arrays = allocation, 0
+        self.allocation, self.arrays, self.bytes = allocation, 0, 0
 
     def let_go(self, session) -> None:
         """One array fewer has it."""

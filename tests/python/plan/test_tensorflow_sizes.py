@@ -111,8 +111,107 @@ def test_what_a_run_does_not_do_is_not_counted(plan, case):
     assert expected <= ran.summary["peak_allocated"] / MIB <= expected + 68
 
 
+# What decides between them is not known; x is 256 MiB, and nothing else needs it.
+EITHER_WAY = {
+    "one needs an argument longer": ("tf.reduce_sum(x)", "tf.reduce_sum(tf.sin(x) * tf.cos(x))", 3 * 256),
+    "one returns more": ("tf.reshape(tf.sin(x), [-1])", "tf.reshape(tf.reduce_sum(tf.sin(tf.cos(x) + tf.sin(x))), [-1])", 3 * 256),
+    "one takes the argument's place": ("tf.nn.relu(x) + 1.0", "tf.sin(x)", 2 * 256),
+    "one returns the argument": ("x", "tf.sin(x)", 2 * 256),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+@pytest.mark.parametrize("case", EITHER_WAY)
+def test_ways_of_which_either_can_be_taken_need_what_the_larger_needs_in_any_order(plan, case, is_swapped):
+    first, second, expected = EITHER_WAY[case]
+    one, other = (second, first) if is_swapped else (first, second)
+    ran = plan(
+        f"v = tf.Variable(0.0)\n@tf.function\ndef g():\n    x = tf.zeros([64, 1 << 20]) + v\n    y = tf.cond(v.read_value() > 0.0, lambda: {one}, lambda: {other})\n    return tf.reduce_sum(y)\ng()\n",
+        gpu=H200,
+    )
+    assert ran.status == 0 and ran.summary["unplanned"] is None, ran.err
+    assert expected <= ran.summary["peak_allocated"] / MIB <= expected + 4
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_ways_that_take_from_pipelines_take_what_one_of_them_does(plan, is_swapped):
+    one, other = ("b", "a") if is_swapped else ("a", "b")
+    ran = plan(
+        "data = lambda n: iter(tf.data.Dataset.range(8).map(lambda i: tf.zeros([1 << 20]) + tf.cast(i, tf.float32)).batch(n))\nv, a, b = tf.Variable(1.0), data(2), data(4)\n"
+        "@tf.function\ndef g(a, b):\n    first = next(b)\n"
+        f"    if v.read_value() > 0.0: y = tf.reduce_sum(tf.sin(next({one})))\n    else: y = tf.reduce_sum(tf.sin(next({other})))\n    return tf.reduce_max(first) + 0.0 * y\nprint(float(g(a, b)))\n",
+        gpu=H200,
+    )
+    assert ran.out.split() == ["3.0"] and ran.summary["unplanned"] is None, ran.err
+    assert 16 + 2 * 16 <= ran.summary["peak_allocated"] / MIB <= 16 + 2 * 16 + 2
+
+
+WAYS_TO_A_SIZE = {"they agree": ("64", "32 * 2", True), "they do not": ("64", "1", False)}
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+@pytest.mark.parametrize("case", WAYS_TO_A_SIZE)
+def test_a_size_that_either_way_decides_is_known_where_the_ways_agree(plan, case, is_swapped):
+    first, second, is_known = WAYS_TO_A_SIZE[case]
+    one, other = (second, first) if is_swapped else (first, second)
+    ran = plan(
+        f"v = tf.Variable(0.0)\n@tf.function\ndef g(x):\n    n = tf.cond(v.read_value() > 0.0, lambda: tf.constant({one}), lambda: tf.constant({other}))\n    return tf.reduce_sum(tf.tile(x, [n, 1]))\ng(tf.zeros([1, 1 << 20]))\n",
+        gpu=H200,
+    )
+    assert (ran.summary["unplanned"] is None) == is_known, ran.err
+    assert not is_known or 256 <= ran.summary["peak_allocated"] / MIB <= 272
+
+
+LIST = "EMPTY = lambda: tf.raw_ops.EmptyTensorList(element_shape=tf.constant([1024]), max_num_elements=-1, element_dtype=tf.float32)\npush = lambda a, t: tf.raw_ops.TensorListPushBack(input_handle=a, tensor=t)\npop = lambda a: tf.raw_ops.TensorListPopBack(input_handle=a, element_shape=tf.constant([1024]), element_dtype=tf.float32)\nv = tf.Variable(0.0)\n"
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_a_loop_that_keeps_more_is_told_whichever_of_its_lists_does(plan, is_swapped):
+    a, b = ("ba" if is_swapped else "ab")
+    ran = plan(
+        LIST + "@tf.function\ndef g(x):\n    a, b = EMPTY(), EMPTY()\n    for _ in range(4): a = push(a, x * 2.0)\n"
+        f"    def body({a}, {b}):\n        a, t = pop(a)\n        b = push(b, t + 1.0)\n        return {a}, {b}\n"
+        f"    {a}, {b} = tf.while_loop(lambda {a}, {b}: v.read_value() > 0.0, body, [{a}, {b}])\n"
+        "    return tf.raw_ops.TensorListLength(input_handle=a)\nprint(int(g(tf.ones([1024]))))\n"
+    )
+    assert ran.out.split() == ["4"], ran.err
+    assert "keeps something of each round" in ran.summary["unplanned"]["text"]
+
+
+def test_zeros_like_a_list_of_a_length_that_is_not_known_have_no_verdict(plan):
+    ran = plan(
+        LIST + "@tf.function\ndef g(x):\n    a = tf.raw_ops.TensorListReserve(element_shape=tf.constant([1024]), num_elements=tf.cast(v + 4.0, tf.int32), element_dtype=tf.float32)\n"
+        "    a = tf.raw_ops.TensorListSetItem(input_handle=a, index=0, item=x * 2.0)\n    return tf.raw_ops.TensorListLength(input_handle=tf.raw_ops.ZerosLike(x=a))\nprint(int(g(tf.ones([1024]))))\n"
+    )
+    assert ran.out.split() == ["4"], ran.err
+    assert "ZerosLike" in ran.summary["unplanned"]["text"]
+
+
+def test_one_element_that_is_put_into_many_zeros_has_the_place_of_one(plan):
+    ran = plan(
+        "@tf.function\ndef g(v):\n    a = tf.raw_ops.TensorListFromTensor(tensor=tf.zeros([40000, 1 << 14]), element_shape=tf.constant([1 << 14]))\n"  # 2500 MiB
+        "    a = tf.raw_ops.TensorListSetItem(input_handle=tf.raw_ops.ZerosLike(x=a), index=0, item=tf.zeros([1 << 14]) + v)\n    y = tf.reduce_sum(tf.zeros([1280 << 20]) + v)\n"
+        "    return y + tf.cast(tf.raw_ops.TensorListLength(input_handle=a), tf.float32)\ng(tf.ones([]))\n",
+        gpu=H200,
+    )
+    assert ran.status == 0 and ran.summary["unplanned"] is None, ran.err
+    assert 7619 <= ran.summary["peak_allocated"] / MIB <= 7622
+
+
+@pytest.mark.parametrize("rows", [4, 20])
+def test_elements_that_were_looked_at_and_cannot_be_given_again_leave_no_verdict(plan, rows):
+    ran = plan(
+        f"d = tf.data.Dataset.range(3 * {rows}).map(lambda n: tf.zeros([1 << 20]) + tf.cast(n, tf.float32)).batch({rows})\n"
+        "g = tf.function(lambda it: tf.strings.as_string(next(it)[0, 0]))\nit = iter(d)\nprint(float(g(it).numpy()))\n"
+    )
+    is_small = rows == 4  # 16 MiB, and 80 MiB
+    assert (ran.summary["unplanned"] is None) == is_small, ran.err
+    assert ran.out.split() == ["0.0"] if is_small else "too large to be given again" in ran.summary["unplanned"]["text"]
+
+
 NUMBERS = {
     "a mask": ("g = tf.function(lambda x: tf.reduce_sum(tf.boolean_mask(x, x[:, 0] > 0)))\ng(tf.random.normal([1 << 20, 64]))\n", 2 * 256, True),
+    "a mask in a loop": ("@tf.function\ndef g(x):\n    all = 0.0\n    for i in tf.range(3): all += tf.reduce_sum(tf.boolean_mask(x, x[:, 0] > tf.cast(i, tf.float32)))\n    return all\ng(tf.random.normal([1 << 20, 64]))\n", 2 * 256, True),
     "unique": ("g = tf.function(lambda x: tf.reduce_sum(tf.unique(x)[0] * 2.0))\ng(tf.random.normal([64 << 20]))\n", 2 * 256, True),
     "few that were put into many": ("g = tf.function(lambda i: tf.reduce_sum(tf.zeros([tf.shape(tf.where(tf.scatter_nd(i[:, None], tf.ones(tf.shape(i), tf.bool), [1 << 22])))[0], 1024]) + 1.0))\ng(tf.zeros([1 << 16], tf.int32))\n", 256, True),
     "a size by its shape": ("g = tf.function(lambda x: tf.reduce_sum(tf.tile(x, [tf.shape(x)[0], 1])), input_signature=[tf.TensorSpec([None, 1 << 20])])\ng(tf.zeros([8, 1 << 20]))\n", 256, False),

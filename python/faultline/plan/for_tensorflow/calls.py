@@ -7,13 +7,8 @@ import functools
 from ...common import tensorflow_shapes as shapes
 from . import pipelines, tensor_lists
 from .graph_facts import Facts, Prepared, Step, arguments_of
+from .operation_kinds import BRANCHES, CALLS, CASES, LOOPS, OF_FUNCTIONS
 
-_CALLS = {"PartitionedCall": "f", "StatefulPartitionedCall": "f"}
-_BRANCHES = {"If": ("then_branch", "else_branch"), "StatelessIf": ("then_branch", "else_branch")}
-_CASES = ("Case", "StatelessCase")
-_LOOPS = ("While", "StatelessWhile")
-_REDUCES = ("ReduceDataset",)
-KINDS = frozenset((*_CALLS, *_BRANCHES, *_CASES, *_LOOPS, *_REDUCES))
 _ROUNDS = 8  # of a loop whose end is not known, for how much work it is
 _SEEN_ROUNDS = 2  # of such a loop that are walked
 _MOST_VISITS = 150_000  # operations, of one walk: of longer loops the rest is like the last round
@@ -23,20 +18,20 @@ _MOST_ROUNDS = 1 << 24
 def come_to(walk, step: Step) -> bool:
     """Is it a function? Then the walk has been through it."""
     kind = step.kind
-    if kind not in KINDS:
+    if kind not in OF_FUNCTIONS:
         if _calls_others(kind):
             walk.outcome.unknown.append(f"{step.name}, {kind}")
         return False
     try:
-        if kind in _CALLS:
+        if kind in CALLS:
             if step.operation.node_def.attr["_XlaMustCompile"].b:
                 walk.outcome.by_xla = True
             inside = Inside(walk, step, "f")
             inside.run(step.inputs)
             inside.tell(step)
-        elif kind in _BRANCHES or kind in _CASES:
+        elif kind in BRANCHES or kind in CASES:
             _branch(walk, step)
-        elif kind in _LOOPS:
+        elif kind in LOOPS:
             _loop(walk, step)
         else:
             _reduce(walk, step)
@@ -108,6 +103,11 @@ class Inside:
                 holding.let_go(self.walk.session)
         self.holdings = []
 
+    def end(self) -> None:
+        """Nothing of it is held."""
+        self.let_go()
+        self.inner.lists = {}
+
     def tell(self, step: Step) -> None:
         """Its results are the operation's."""
         walk = self.walk
@@ -132,28 +132,62 @@ def receive(walk, out, holding) -> None:
 
 def _branch(walk, step: Step) -> None:
     known = walk.facts.numbers(step.inputs[0])
-    names = _BRANCHES.get(step.kind) or tuple(range(len(step.operation.get_attr("branches"))))
+    names = BRANCHES.get(step.kind) or tuple(range(len(step.operation.get_attr("branches"))))
     if known is not None and known.size == 1:
         value = known.reshape(-1)[0]
-        if step.kind in _CASES:  # the last, where there is none of that number
+        if step.kind in CASES:  # the last, where there is none of that number
             names = (int(value) if 0 <= value < len(names) else names[-1],)
         else:
             names = (names[0] if bool(value) else names[1],)
-    kept = None
-    for role in names:
-        inside = Inside(walk, step, role)
+    if len(names) == 1:
+        inside = Inside(walk, step, names[0])
         inside.run(arguments_of(step))
-        if kept is not None:  # of several ways the one whose results are larger
-            inside, kept = sorted((kept, inside), key=_result_bytes)
-            inside.let_go()
-        else:
-            kept = inside
-    kept.tell(step)
+        inside.tell(step)
+    else:
+        _ways(walk, step, names)
+
+
+def _ways(walk, step: Step, names) -> None:
+    """Each of them begins with the same arguments and elements, and holds nothing of another's; the results are those of the way whose are largest."""
+    arguments, outcome, elements = arguments_of(step), walk.outcome, walk.elements
+    before = {id(t): holding for t in arguments if (holding := walk.holding_of(t)) is not None}
+    made_by = Prepared.of(step.operation.graph).made_by
+    at, furthest, iterators = elements.at, elements.at, outcome.iterators
+    inside, sizes, taken = None, {}, []
+
+    def go(role) -> Inside:
+        nonlocal furthest, taken
+        walk.take_again(before, made_by)
+        elements.rewind(at)
+        outcome.iterators = list(iterators)
+        gone = Inside(walk, step, role)
+        gone.run(arguments)
+        furthest, taken = furthest | elements.at, max(taken, outcome.iterators, key=len)
+        return gone
+
+    ways = []
+    for role in names:
+        if inside is not None:
+            inside.end()
+        inside = go(role)
+        sizes[role] = _result_bytes(inside)
+        ways.append((inside.facts, inside.graph.outputs))
+    largest = max(names, key=sizes.get)
+    if sizes[largest] > sizes[names[-1]]:
+        inside.end()
+        inside = go(largest)
+    elements.rewind(furthest)
+    outcome.iterators = taken
+    inside.tell(step)
+    for place, out in enumerate(step.outputs):
+        walk.facts.follow_ways(out.tensor, [(facts, results[place]) for facts, results in ways])
 
 
 def _result_bytes(inside: Inside) -> int:
     told = ((inside.facts.shape(t), t.dtype.base_dtype) for t in inside.graph.outputs)
-    return sum(shapes.bytes_of(shape, dtype) for shape, dtype in told if shape is not None)
+    results = sum(shapes.bytes_of(shape, dtype) for shape, dtype in told if shape is not None)
+    lists = (inside.inner.lists.get(id(t)) for t in inside.graph.outputs)
+    return results + sum(len(one.kept) * one.bytes_each() for one in lists if one is not None)
 
 
 # --- loops
@@ -164,20 +198,22 @@ class State:
 
     def __init__(self, facts: Facts, tensors, holdings: list, lists: list):
         self.facts, self.tensors, self.holdings, self.lists = facts, tuple(tensors), holdings, lists
+        self.kept = [len(one.kept) if one is not None else 0 for one in lists]  # now: a list can change in its place
+        self.lengths = [one.length if one is not None else None for one in lists]
 
     def numbers(self, at: int):
         return self.facts.numbers(self.tensors[at])
 
     def facts_for(self, graph, changed: dict | None = None) -> Facts:
-        made = Facts(Prepared.of(graph))
+        made = Facts(Prepared.of(graph), self.facts)
         for at, inner in enumerate(graph.inputs):
             made.follow(inner, self.facts, self.tensors[at])
             if changed is not None and at in changed:
                 made.give(inner, None, changed[at])
         return made
 
-    def kept(self) -> list[int]:
-        return [len(one.kept) if one is not None else 0 for one in self.lists]
+    def keeps_more(self, before: State) -> bool:
+        return any(now > then for now, then in zip(self.kept, before.kept))
 
 
 def _goes_on(graph, state: State, changed: dict | None = None) -> tuple[bool | None, bool]:
@@ -215,8 +251,7 @@ def _loop(walk, step: Step) -> None:
         if goes is False or rounds > _MOST_ROUNDS:
             break
         if goes is None and rounds >= _SEEN_ROUNDS:
-            body.rounds = _ROUNDS
-            if before is not None and state.kept() > before.kept():
+            if before is not None and state.keeps_more(before):
                 walk.outcome.kept_in_loops.append(step.name)
             break
         if goes and before is not None and walk.outcome.visits - begin > _MOST_VISITS:
@@ -252,18 +287,19 @@ def _rest_of(walk, step: Step, cond, state: State, before: State) -> None:
     """What the rounds that are left keep in lists is like what the last one kept."""
     left = _rounds_left(cond, state, before)
     if left is None:
-        if state.kept() > before.kept():
+        if state.keeps_more(before):
             walk.outcome.kept_in_loops.append(step.name)
         return
     for at, known in enumerate(state.lists):
         earlier = before.lists[at]
         if known is None or earlier is None or known.element is None:
             continue
-        more = len(known.kept) - len(earlier.kept)
-        if known.length is not None and earlier.length is not None:
-            known.length = max(0, known.length + left * (known.length - earlier.length))
+        more, length = state.kept[at] - before.kept[at], before.lengths[at]
+        if known.length is not None and length is not None:
+            known.length = max(0, known.length + left * (known.length - length))
         if more <= 0:
             continue
+        known.replace_zeros(left * more)
         dtype = step.operation.get_attr("T")[at]
         held = walk.take(left * more * known.bytes_each(), (left * more, *known.element), str(dtype.name), step)
         known.kept.append(tensor_lists.KeptTensor(walk.session, held))
@@ -330,7 +366,7 @@ def _rounds_of(walk, body: Step, states: int, element: list) -> list:
         if inside is not None:
             inside.let_go()
         inside = Inside(walk, body, "f", _ROUNDS)
-        facts = Facts(Prepared.of(inside.graph))
+        facts = Facts(Prepared.of(inside.graph), walk.facts)
         inner = inside.graph.inputs
         for at in range(states):
             facts.follow(inner[at], state.facts, state.tensors[at])
@@ -350,7 +386,7 @@ def _rounds_of(walk, body: Step, states: int, element: list) -> list:
         inside.finish()
         lists = [inside.inner.lists.get(id(t)) for t in inside.graph.outputs[:states]]
         before, state = state, State(facts, inside.graph.outputs[:states], [None] * states, lists)
-    if state.kept() > before.kept():
+    if state.keeps_more(before):
         walk.outcome.kept_in_loops.append(body.name)
     inside.let_go()
     return [(inside.facts, tensor) for tensor in inside.graph.outputs[states:]]

@@ -13,7 +13,7 @@ from ...common.holdings import Holding, zeros
 from ...common.shared_memory import SharedMemory
 from .. import dry_run_session
 from ..device import OutOfMemory
-from . import host_arrays
+from . import host_arrays, operation_kinds
 
 _SMALL_BYTES = 8 << 20  # of results that are computed
 _FEW = 1 << 16  # elements
@@ -229,9 +229,9 @@ class Eager:
         if name not in _OF_A_PART and sum(shapes.bytes_of(shapes.dims(t), t.dtype) for t in inputs) > 8 * _SMALL_BYTES:
             return False
         out = sum(math.prod(shape) for shape, _ in told)
-        if name in ("MatMul", "BatchMatMulV2", "BatchMatMul", "Einsum") and inputs:
+        if name in operation_kinds.MATRIX_PRODUCTS and inputs:
             return out * max((max(shapes.dims(t) or (1,)) for t in inputs), default=1) <= _SMALL_WORK
-        if name.startswith(("Conv", "DepthwiseConv")) and len(inputs) > 1:
+        if name.startswith(operation_kinds.CONVOLUTIONS) and len(inputs) > 1:
             return out * max(1, max(math.prod(shapes.dims(t) or (1,)) for t in inputs[1:2])) <= _SMALL_WORK
         return True
 

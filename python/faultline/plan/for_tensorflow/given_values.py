@@ -30,6 +30,10 @@ class GivenValues:
     def follow(self, tensor, other: GivenValues, there) -> None:
         self._followed[id(tensor)] = other, there
 
+    def forget(self, tensor) -> None:
+        self._followed.pop(id(tensor), None)
+        self._known[id(tensor)] = None
+
     def let_go(self) -> None:
         self._given.clear()
         self._known.clear()

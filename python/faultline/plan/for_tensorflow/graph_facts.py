@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ...common import tensorflow_shapes as shapes
-from . import given_values
+from . import given_values, operation_kinds
 from .given_values import GivenValues
 
 _FEW = 64  # numbers that may be a shape
@@ -114,7 +114,7 @@ class Prepared:
 
 def arguments_of(step: Step) -> tuple:
     """What an operation that calls functions gives them."""
-    return step.inputs[1:] if step.kind in ("If", "StatelessIf", "Case", "StatelessCase") else step.inputs
+    return step.inputs[1:] if step.kind in operation_kinds.BRANCHES or step.kind in operation_kinds.CASES else step.inputs
 
 
 class OtherFacts(Exception):
@@ -124,7 +124,8 @@ class OtherFacts(Exception):
 class Facts:
     """Of one run of a graph, or of all runs that are given the same. Numbers are looked for only where a size asks for them; `asked` are those that came from outside."""
 
-    def __init__(self, prepared: Prepared):
+    def __init__(self, prepared: Prepared, around: Facts | None = None):
+        """around: those of the graph that calls the function, which are told what was counted as large as it can be."""
         self._prepared = prepared
         self.shapes: dict[int, tuple] = {}  # by the tensor's id
         self._numbers: dict = {}
@@ -133,7 +134,7 @@ class Facts:
         self.values = GivenValues(self, prepared)
         self.asked: dict[int, tuple | None] = {}
         self._depends_on: dict[int, object] = {}  # by the tensor's id: the whole value that something was computed of
-        self.most: set[str] = set()  # operations whose results were counted as large as they can be
+        self.most: set[str] = set() if around is None else around.most  # operations whose results were counted as large as they can be
 
     def shape(self, tensor) -> tuple | None:
         """All of it, or None."""
@@ -187,6 +188,16 @@ class Facts:
         self._sources[id(tensor)] = lambda: other.numbers(there)
         self.values.follow(tensor, other.values, there)
 
+    def follow_ways(self, tensor, ways: list) -> None:
+        """It is what one of them makes, in facts of its own: its numbers are known where all agree."""
+
+        def numbers():
+            found = [facts.numbers(there) for facts, there in ways]
+            return found[0] if len(set(map(_key_of, found))) == 1 else None
+
+        self._sources[id(tensor)] = numbers
+        self.values.forget(tensor)
+
     def depend_on(self, tensor, value) -> bool:
         """What is known of this run is known of those that are given the same."""
         if not given_values.can_be_read(value):
@@ -200,8 +211,7 @@ class Facts:
         key = (id(step.operation), role)
         known = self._children.get(key)
         if known is None:
-            known = self._children[key] = Facts(Prepared.of(graph))
-            known.most = self.most
+            known = self._children[key] = Facts(Prepared.of(graph), self)
             for tensor, outer in zip(graph.inputs, arguments_of(step)):
                 known.follow(tensor, self, outer)
         return known

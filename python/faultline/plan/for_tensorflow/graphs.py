@@ -6,6 +6,7 @@ import functools
 import weakref
 
 from ...common import tensorflow_shapes as shapes
+from ..unplannable import Unplannable
 from . import left_out, pipelines, sessions, walk
 from .graph_facts import Facts, OtherFacts, Prepared
 
@@ -66,20 +67,29 @@ class _Call:
         told = (t for t in self.arguments if shapes.is_plain(t.dtype) and t.shape.is_fully_defined())
         return sum(shapes.bytes_of(shapes.dims(t), t.dtype) for t in told) > _SMALL_BYTES
 
+    def _arguments_again(self) -> tuple | None:
+        """Those of the call, with pipelines that yield once more what was looked at, and what keeps these alive; None: there is no such."""
+        if not self.elements.taken:
+            return self.arguments, ()
+        return self.elements.given_again(self.arguments)
+
     def results(self, outcome, call):
         """Computed, where that is not much work, else left out; and whether these are stand-ins."""
         session, outputs = self.session, list(self.function.graph.outputs)
         given = any(map(session.eager.is_stand_in, self.arguments))
         is_small = outcome.work <= left_out.MOST_WORK and not (outcome.unknown and self._has_large_arguments())
         if (session.all_real or is_small) and outcome.runs_here:
-            if not self.elements.taken:
-                return session.eager.unwatched(call, self.function, *self.arguments), given
-            again = self.elements.given_again(self.arguments)
+            again = self._arguments_again()
             if again is not None:
                 return session.eager.unwatched(call, self.function, *again[0]), given
         told = left_out.results_told(outputs, outcome.facts)
         if told is None:
-            return session.eager.unwatched(call, self.function, *self.arguments), given
+            again = self._arguments_again()
+            if again is None:
+                Unplannable(
+                    "a traced function has to be computed, and takes other elements of its pipeline than it was planned with: those are gone, and were too large to be given again"
+                )
+            return session.eager.unwatched(call, self.function, *(again or (self.arguments,))[0]), given
         return left_out.leave_out(session, outcome, told), True
 
 

@@ -10,11 +10,11 @@ import functools
 from ...common import tensorflow_shapes as shapes
 from ...common.holdings import zeros
 from ...common.stacks import user_line
+from .operation_kinds import ASSIGNS, ASSIGNS_MORE, CALLS, ITERATES, LOOPS, NEXT_IF_ANY
 
 MOST_WORK = 1 << 27  # elements and multiplications; more are not computed
-ITERATES = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")
-_ASSIGNS = ("AssignVariableOp", "Assign", "AssignAddVariableOp", "AssignSubVariableOp")
-_RETURNS = {"While": "body", "StatelessWhile": "body", "PartitionedCall": "f", "StatefulPartitionedCall": "f"}
+_ASSIGNS = (*ASSIGNS, *ASSIGNS_MORE)
+_RETURNS = {**LOOPS, **CALLS}
 _MOST_BYTES = 256 << 20  # of a variable of a session that is made for real, where TensorFlow copies
 
 
@@ -74,7 +74,7 @@ def leave_out(session, walk, told: list) -> list:
     eager = session.eager
     for resource, operation in walk.iterators:
         if resource is not None:
-            is_optional = operation.type == "IteratorGetNextAsOptional"
+            is_optional = operation.type == NEXT_IF_ANY
             take = gen_dataset_ops.iterator_get_next_as_optional if is_optional else gen_dataset_ops.iterator_get_next
             kinds, sizes = operation.get_attr("output_types"), operation.get_attr("output_shapes")
             eager.unwatched(take, resource, kinds, sizes)
@@ -97,7 +97,7 @@ def initialise(session, of, run, operations) -> None:
     known = session.graphs_left_out.setdefault(of.graph, set())
     session.left_out_line = user_line()
     for operation in operations:
-        if operation.type not in _ASSIGNS[:2] or operation.inputs[0].op.name in known:
+        if operation.type not in ASSIGNS or operation.inputs[0].op.name in known:
             continue
         value = operation.inputs[1]
         known.add(operation.inputs[0].op.name)

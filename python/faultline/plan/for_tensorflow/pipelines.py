@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ...common import tensorflow_shapes as shapes
+from collections import Counter
 
-AT_ONCE = ("IteratorGetNext", "IteratorGetNextSync")
-_OPTIONAL = "IteratorGetNextAsOptional"
+from ...common import tensorflow_shapes as shapes
+from .operation_kinds import NEXT, NEXT_IF_ANY
+
 _MOST_ELEMENTS = 1000  # of a data set whose elements are of different sizes
 _MOST_BYTES = 64 << 20  # of elements that are given to a graph that is computed
 
@@ -24,16 +25,19 @@ class Elements:
     def __init__(self, session):
         self._session = session
         self.taken: list[tuple] = []  # the iterator, and what came; None: its end
-        self._at = 0
+        self._of: dict[int, list] = {}  # what came of each iterator
+        self.at: Counter = Counter()  # how many of each iterator's this walk has come by
 
-    def rewind(self) -> None:
-        self._at = 0
+    def rewind(self, at: Counter | None = None) -> None:
+        self.at = Counter(at)
 
     def next_of(self, resource, operation) -> list | None:
-        if self._at == len(self.taken):
-            self.taken.append((resource, self._take(resource, operation)))
-        self._at += 1
-        return self.taken[self._at - 1][1]
+        came, at = self._of.setdefault(id(resource), []), self.at[id(resource)]
+        if at == len(came):
+            came.append(self._take(resource, operation))
+            self.taken.append((resource, came[-1]))
+        self.at[id(resource)] += 1
+        return came[at]
 
     def _take(self, resource, operation) -> list | None:
         from tensorflow.python.framework import errors_impl
@@ -43,7 +47,7 @@ class Elements:
         try:
             return list(self._session.eager.unwatched(gen_dataset_ops.iterator_get_next, resource, kinds, sizes))
         except errors_impl.OutOfRangeError as problem:
-            if operation.type == _OPTIONAL:
+            if operation.type == NEXT_IF_ANY:
                 return None
             raise PipelineEnded(problem) from None
         except errors_impl.OpError as problem:
@@ -116,9 +120,9 @@ def largest_of(walk, source, body) -> list | None:
 def come_to(walk, step) -> bool:
     """Is it a look into a pipeline? Then the walk has been through it."""
     kind = step.kind
-    if kind in AT_ONCE:
+    if kind in NEXT:
         return _next(walk, step)
-    if kind == _OPTIONAL:
+    if kind == NEXT_IF_ANY:
         return _next_if_any(walk, step)
     if kind == "OptionalHasValue" and step.ids[0] in walk.optionals:
         import numpy as np

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...common import tensorflow_shapes as shapes
 from .. import stand_in_reads
-from . import left_out, loops_of_version_1, pipelines, walk
+from . import left_out, loops_of_version_1, operation_kinds, pipelines, walk
 from .graph_facts import Facts, OtherFacts, Prepared
 
 
@@ -145,7 +145,7 @@ class _Asked:
 
 def _with_elements(session, of, run, asked: _Asked, feeds: dict) -> dict:
     """What the run takes from pipelines is taken now, and fed: then its size is known."""
-    nexts = [operation for operation in asked.operations if operation.type in pipelines.AT_ONCE]
+    nexts = [operation for operation in asked.operations if operation.type in operation_kinds.NEXT]
     if not nexts:
         return feeds
     told = session.eager.unwatched(run, of, [list(operation.outputs) for operation in nexts])

@@ -25,7 +25,7 @@ class KeptTensor:
 
 
 class TensorList:
-    __slots__ = ("length", "element", "kept", "is_shared", "itemsize", "numbers", "zeros")
+    __slots__ = ("length", "element", "kept", "is_shared", "itemsize", "numbers", "zeros", "zeros_each", "replaced")
 
     def __init__(self, length, element, kept=(), itemsize=0, numbers=()):
         self.length = length  # None: not known
@@ -33,19 +33,26 @@ class TensorList:
         self.kept = list(kept)
         self.itemsize = itemsize
         self.numbers = numbers  # of each element, where they are all the same (a shape); None: they are not known; (): none was put in
-        self.zeros: list[KeptTensor] = []  # elements of which each makes room for one that is put in
+        self.zeros: list[KeptTensor] = []  # pieces of as many elements of zeros
+        self.zeros_each, self.replaced = 1, 0  # elements of a piece, and how many of the next to go were put in
         self.is_shared = False  # somebody else has it too: it is copied before it is changed
 
     def copy(self) -> TensorList:
         made = TensorList(self.length, self.element, self.kept, self.itemsize, self.numbers)
-        made.zeros = list(self.zeros)
+        made.zeros, made.zeros_each, made.replaced = list(self.zeros), self.zeros_each, self.replaced
         return made
 
     def own(self) -> TensorList:
         return self.copy() if self.is_shared else self
 
+    def replace_zeros(self, count: int = 1) -> None:
+        """Elements that are put in have the place of as many zeros."""
+        gone, self.replaced = divmod(self.replaced + count, self.zeros_each)
+        if gone:
+            del self.zeros[-gone:]
+
     def bytes_each(self) -> int:
-        return math.prod(self.element or ()) * self.itemsize
+        return math.prod(self.element) * self.itemsize if self.element is not None else 0
 
 
 def come_to(walk, step) -> bool:
@@ -94,8 +101,8 @@ def _put(walk, step) -> None:
         return
     item = step.inputs[-1]
     pushed = step.kind == "TensorListPushBack"
-    if known.zeros and not pushed:
-        known.zeros.pop()
+    if not pushed:
+        known.replace_zeros()
     if pushed and known.length is not None:
         known.length += 1
     known.itemsize = item.dtype.base_dtype.size or 0
@@ -166,11 +173,16 @@ def _made_alike(walk, step) -> None:
     """A list of as many new tensors of the same sizes: where a gradient of a list begins, or two are added."""
     like = walk.lists[step.ids[0]]
     made = walk.lists[step.outputs[0].id] = TensorList(like.length, like.element, (), like.itemsize, None)
-    size = like.bytes_each() if like.element is not None else 0
-    count = (like.length or 0) if size else 0
-    pieces = count if count <= _MOST_PIECES else 1
-    for _ in range(pieces):
-        holding = walk.take(size * count // pieces, (size * count // pieces,), "byte", step)
+    size = like.bytes_each()
+    if like.length is None and (like.kept or like.zeros or size):
+        walk.outcome.unknown.append(f"{step.name}, {step.kind}")
+        return
+    count = like.length if like.length and size else 0
+    made.zeros_each = max(1, -(-count // _MOST_PIECES))
+    while count > 0:
+        each = min(count, made.zeros_each)
+        count -= each
+        holding = walk.take(size * each, (size * each,), "byte", step)
         made.zeros.append(KeptTensor(walk.session, holding))
         holding.let_go(walk.session)
 

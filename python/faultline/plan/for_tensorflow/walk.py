@@ -16,12 +16,11 @@ from ...common import tensorflow_shapes as shapes
 from ...common.holdings import Holding
 from ..device import OutOfMemory
 from ..unplannable import Unplannable
-from . import calls, cudnn_recurrent, left_out, pipelines, ragged, tensor_lists
+from . import calls, cudnn_recurrent, left_out, operation_kinds, pipelines, ragged, tensor_lists
 from .graph_facts import Facts, Prepared, Step
 
 _NO_RESULT = frozenset(("Placeholder", "VarHandleOp", "VariableV2", "NoOp", "Arg"))
 _REDUCTIONS = frozenset(("Sum", "Prod", "Max", "Min", "Mean"))
-_ASSIGNS = ("AssignVariableOp", "Assign")
 _NO_LAYER = ("gradient_tape", "gradients", "StatefulPartitionedCall", "PartitionedCall", "while", "cond")
 AGAIN = "faultline_again/"  # before the names of a graph that is made again
 
@@ -120,7 +119,7 @@ class Walk:
             or ragged.come_to(self, step)
         ):
             self._results(step)
-        if kind not in calls.KINDS and not left_out.runs_here(kind):
+        if kind not in operation_kinds.OF_FUNCTIONS and not left_out.runs_here(kind):
             self.outcome.runs_here = False
         if left_out.changes(kind):
             self._changes(step)
@@ -203,6 +202,7 @@ class Walk:
         except OutOfMemory:
             raise session.out_of_memory(shape, dtype, step.name) from None
         holding.arrays = 1
+        holding.bytes = size
         return holding
 
     def bring_in(self, tensor, shape) -> None:
@@ -237,13 +237,28 @@ class Walk:
         holding.arrays += 1
         return holding
 
+    def take_again(self, before: dict[int, Holding], made_by: dict) -> None:
+        """Arguments that a function took over and ended, for another that may have been called in its place."""
+        again: dict[int, Holding] = {}  # by the id of the one that ended
+        for key, holding in before.items():
+            if key in self.taken:
+                continue
+            if holding.arrays == 0 and id(holding) not in again:
+                step, at = made_by[key]
+                out = step.outputs[at]
+                again[id(holding)] = self.take(holding.bytes, self.facts.shape_of(out) or (), out.dtype_name, step)
+                again[id(holding)].arrays = 0
+            holding = again.get(id(holding), holding)
+            holding.arrays += 1
+            before[key] = self.taken[key] = holding
+
     # --- what stays
 
     def _changes(self, step: Step) -> None:
         resource = self.given.get(step.ids[0])
-        if step.kind not in left_out.ITERATES and resource is not None:
+        if step.kind not in operation_kinds.ITERATES and resource is not None:
             self.outcome.assigned[id(resource)] = resource
-        if step.kind in _ASSIGNS and len(step.inputs) > 1 and not step.on_host:
+        if step.kind in operation_kinds.ASSIGNS and len(step.inputs) > 1 and not step.on_host:
             self._keep(step)
 
     def _keep(self, step: Step) -> None:
@@ -289,10 +304,10 @@ class Walk:
 
 def _work(facts: Facts, step: Step, shape) -> int:
     elements = math.prod(shape)
-    if step.kind in ("MatMul", "BatchMatMulV2", "Einsum", "BatchMatMul"):
+    if step.kind in operation_kinds.MATRIX_PRODUCTS:
         first = facts.shape(step.inputs[0]) or (1,)
         return elements * max(first, default=1)
-    if step.kind.startswith(("Conv", "DepthwiseConv")):
+    if step.kind.startswith(operation_kinds.CONVOLUTIONS):
         return elements * 64
     return elements
 
