@@ -29,6 +29,7 @@ PIPELINES = {
     "from a generator": ("d = tf.data.Dataset.from_generator(lambda: iter([np.zeros((64, 1 << 20), np.float32)]), output_signature=tf.TensorSpec([None, None]))\ng = tf.function(lambda it: f(next(it)))\ng(iter(d))\n", 516),
     "a function for any size": ("g = tf.function(lambda x: f(x), input_signature=[tf.TensorSpec([None, None])])\ng(tf.zeros([64, 1 << 20]))\n", 516),
     "shapes that are computed": ("g = tf.function(lambda x: tf.reduce_sum(tf.zeros([tf.shape(x)[0] * 2, tf.shape(x)[1]]) + 1.0), input_signature=[tf.TensorSpec([None, None])])\ng(tf.zeros([32, 1 << 20]))\n", 384),
+    "a shape that is asked of a large tensor": ("x = tf.zeros([32, 1 << 20])\ny = tf.zeros([tf.shape(x)[0], tf.size(x) // 32]) + 1.0\n", 384),
     "batches of different sizes": ("d = tf.data.Dataset.from_generator(lambda: (np.zeros((n, 1 << 20), np.float32) for n in (1, 64, 2)), output_signature=tf.TensorSpec([None, None]))\nit = iter(d)\ng = tf.function(lambda it: f(next(it)))\nfor _ in range(3): g(it)\n", 516),
     "a loop over batches of different sizes": ("d = tf.data.Dataset.from_generator(lambda: (np.zeros((n, 1 << 20), np.float32) for n in (1, 64, 2)), output_signature=tf.TensorSpec([None, None]))\n@tf.function\ndef epoch():\n    for x in d: f(x)\nepoch()\n", 516),
     "whole numbers of 32 bits, which are the host's": ("d = tf.data.Dataset.range(64).map(lambda n: tf.zeros([1 << 20], tf.int32)).batch(64)\ng = tf.function(lambda it: f(tf.cast(next(it), tf.float32)))\ng(iter(d))\n", 516),

@@ -18,7 +18,8 @@ from . import host_arrays, operation_kinds
 _SMALL_BYTES = 8 << 20  # of results that are computed
 _FEW = 1 << 16  # elements
 _PAGE = 4096
-_OF_A_PART = ("StridedSlice", "Slice", "GatherV2", "GatherNd")  # look at no more than they return
+# look at no more than they return
+_OF_A_PART = ("StridedSlice", "Slice", "GatherV2", "GatherNd", "Shape", "ShapeN", "Size", "Rank")
 _SMALL_WORK = 1 << 25  # multiplications
 
 
