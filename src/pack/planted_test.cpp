@@ -259,7 +259,8 @@ TEST(Planted, WhatIsNoSecretStays) {
         "<property name=\"batch\">zq</property>",
         "\\1 \\12 \\200",
         "caf\xc3\xa9 \xe2\x86\x92 \xef\xbc\xa1",
-        "a\xe2\x80\x8bb",
+        "a\xe2\x80\x8b"
+        "b",
         "SKLEARN",
         "passwordless",
         "docker run -p 8080:80 x",
