@@ -310,7 +310,7 @@ void faultline_estimate(faultline_dryrun* handle, uint32_t device, uint32_t stre
   use_handle(handle, [&](DryRunMachine& machine, Recorder& recorder) {
     const AllocationId id(allocation);
     const bool made = handle->pool ? handle->pool->made(id) : machine.made(id);
-    if (most_bytes < least_bytes || (id.value != 0 && !made)) return;
+    if (id.value != 0 && !made) return;
     Event event = recorder.stamp(EventKind::kEstimate, StackId(stack));
     event.device = static_cast<std::uint16_t>(!handle->pool && device < machine.device_count() ? device : 0);
     event.stream = handle->pool ? StreamId{} : machine.known(StreamId(stream));

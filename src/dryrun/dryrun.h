@@ -90,7 +90,7 @@ FAULTLINE_API int32_t faultline_alloc(faultline_dryrun* handle, uint32_t device,
                                       uint64_t* address);
 /* The size of a request is an estimate between two numbers; `what` (a string) says what is estimated. Said of an allocation right after it was served for what is likely, or, with
  * allocation 0, of a request that is likely not made, and may be made on that stream and returned at once. A plan is then an interval: the same requests are replayed with each at its
- * least (0: not made) and with each at its most. */
+ * least (0: not made) and with each at its most. Of requests that depend on each other the second number may be the smaller one: one takes what the other does not. */
 FAULTLINE_API void faultline_estimate(faultline_dryrun* handle, uint32_t device, uint32_t stream, uint32_t allocation,
                                       uint64_t least_bytes, uint64_t most_bytes, uint32_t what, uint32_t stack);
 /* An allocation that is not live is passed over. */

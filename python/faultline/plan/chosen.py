@@ -1,10 +1,12 @@
-"""How many elements of a mask can be true at most, where the way it was made tells: zeros into which a list of places was written have as many as the list is long, two of them joined as many as both.
-So a mask of sampled proposals chooses no more than were sampled, whatever the values are. A fact of a storage, through all views of it."""
+"""How many elements of a mask can be true at most, and what counts come to in all, where the way they were made tells: zeros into which a list of places was written have as many as the list is long, two of them joined as many as both.
+So a mask of sampled proposals chooses no more than were sampled, whatever the values are; and what bincount() counted, or a sum over some dimensions of a one-hot tensor, comes to no more than was counted.
+Facts of a storage, through all views of it."""
 
 from __future__ import annotations
 
 import torch
 
+from . import ranges
 from .operations import overloads
 
 aten = torch.ops.aten
@@ -21,6 +23,8 @@ _BOTH = _set("bitwise_or", "logical_or", "__or__", "bitwise_or_", "logical_or_",
 _BOTH |= _set("bitwise_xor", "logical_xor")
 _EITHER = _set("bitwise_and", "logical_and", "__and__", "bitwise_and_", "logical_and_", "mul", "mul_", "minimum")
 _SAME = _set("_to_copy", "clone", "view", "_unsafe_view", "alias", "detach", "bool")
+_MARKS = {aten.scatter.value, aten.scatter_.value}
+_SUMS = {aten.sum.dim_IntList, aten.sum.default}
 _AGAINST_ZERO = {"gt": lambda n: n >= 0, "ge": lambda n: n > 0, "eq": lambda n: n != 0, "ne": lambda n: n == 0}
 
 
@@ -29,6 +33,33 @@ def most(memory, tensor) -> int | None:
     if record is None or record.chosen is None or tensor.numel() * tensor.dtype.itemsize > record.size_bytes:
         return None  # an expanded one has each element several times
     return min(record.chosen, tensor.numel())
+
+
+def most_in_all(memory, tensor) -> int | None:
+    """What its whole numbers, which are not negative, come to at most."""
+    record = memory.find(tensor) if tensor.is_cuda else None
+    whole = record is not None and tensor.numel() * tensor.dtype.itemsize <= record.size_bytes  # not expanded
+    total = record.total if whole else None
+    known = ranges.bound(memory, tensor)
+    if known is None or known[0] < 0:
+        return total
+    count = most(memory, tensor)
+    each = known[0] * (tensor.numel() if count is None else count)
+    return each if total is None else min(each, total)
+
+
+def _total(memory, func, args, operands, is_fresh: bool) -> int | None:
+    """Of the first result, or of what was written."""
+    if func in _MARKS and type(args[3]) is int and args[3] >= 0:
+        known = most_in_all(memory, operands[0])  # as it was: ranges.py follows later
+        return None if known is None else known + args[3] * args[2].numel()
+    if not is_fresh:
+        return None
+    if func in _SUMS and not ranges.is_whole(operands[0]):
+        return None
+    if func in _SUMS or func in _SAME or func is aten.sort.default:
+        return most_in_all(memory, operands[0])
+    return None
 
 
 def _is_zero(value) -> bool:
@@ -62,6 +93,8 @@ def _of_result(memory, func, args, operands, count: int) -> int | None:
     first = most(memory, operands[0]) if operands else None
     if func in _PUTS:
         return None if first is None else first + _written(memory, args[0], args[1], args[2])
+    if func in _MARKS:
+        return None if first is None else first + args[2].numel()
     if func in _SAME:
         return first
     if func in _BOTH or func in _EITHER:
@@ -87,16 +120,20 @@ def follow(memory, func, args, operands, outcome, fresh) -> None:
         record = memory.find(tensor)
         if record is not None:
             _note(record, tensor, _of_result(memory, func, args, operands, tensor.numel()))
+            whole = ranges.is_whole(tensor) and tensor.numel() * tensor.dtype.itemsize >= record.size_bytes
+            record.total = _total(memory, func, args, operands, bool(fresh)) if whole and operands else None
     for tensor in results[1:]:
         if (record := memory.find(tensor)) is not None:
-            record.chosen = None
+            record.chosen = record.total = None
 
 
 def copied(memory, target, source) -> None:
     """Another tensor's numbers were written into target, of whatever it was made before."""
     record = memory.find(target)
     if record is not None:
-        record.share = record.classes = None
+        record.share = record.choice = record.which = None
+        whole = target.numel() * target.dtype.itemsize >= record.size_bytes and source.numel() == target.numel()
+        record.total = most_in_all(memory, source) if whole and ranges.is_whole(source) else None
         _note(record, target, most(memory, source) if source.numel() == target.numel() else None)
 
 

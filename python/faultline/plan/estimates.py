@@ -19,6 +19,13 @@ class Estimated(int):
         size.least, size.most, size.what = min(int(least), int(likely)), max(int(most), int(likely)), what
         return size
 
+    @classmethod
+    def at_ends(cls, likely: int, least: int, most: int, what: str):
+        """One of several that depend on each other: its part of the least case, and of the largest, of which others may take what it does not."""
+        size = cls(likely, 0, likely, what)
+        size.least, size.most = int(least), int(most)
+        return size
+
     @property
     def is_open(self) -> bool:
         return self.least != self.most

@@ -7,7 +7,7 @@ import torch
 from . import chosen, ranges, shares, stand_ins
 from .memory import Memory
 from .older_torch import OutOfMemoryError
-from .operations import only_written, overloads
+from .operations import LIKES, only_written, overloads
 from .outcome import replace_tensors
 from .unharmed import tell_left_out
 from .unplannable import Unplannable
@@ -16,10 +16,6 @@ from .values import Values
 Tensor = torch.Tensor
 _MOST_STAND_INS = 64
 _EMPTY = set(overloads("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"))
-
-_ONLY_LOOKS = set(
-    overloads("ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full")
-)  # at its operand's size and type
 
 
 class ValueFollower:
@@ -94,7 +90,7 @@ class ValueFollower:
             if not operand.is_cuda:
                 hosts[index] = operand
                 continue
-            if func in _ONLY_LOOKS:
+            if func in LIKES:
                 hosts[index] = torch.empty((), dtype=operand.dtype).expand(operand.size())
                 continue
             host = values.view(operand)

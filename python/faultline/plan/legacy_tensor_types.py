@@ -34,8 +34,10 @@ class _Kind(type):
         return torch.tensor(args[0], dtype=cls.dtype, device="cuda")
 
 
-def install() -> None:
+def install(read_scalar) -> None:
+    """read_scalar: function(tensor) → its number, as the program's reads have it."""
     kinds = {}
+    _read_below_modes(read_scalar)
     for name, dtype in _KINDS.items():
         kind = _Kind(name, (), {"dtype": dtype, "is_cuda": True, "is_sparse": False, "__module__": "torch.cuda"})
         setattr(torch.cuda, name, kind)
@@ -46,6 +48,19 @@ def install() -> None:
     if _moves is None:  # a release that cannot
         torch.Tensor.__getitem__ = _with_tensors(torch.Tensor.__getitem__)
         torch.Tensor.__setitem__ = _with_tensors(torch.Tensor.__setitem__)
+
+
+_READS = "aten::_local_scalar_dense"
+
+
+def _read_below_modes(read_scalar) -> None:
+    """torch.FloatTensor([tensor of the GPU]) reads it where no dispatch mode is asked: a build without CUDA has no kernel there, and gets one."""
+    if not torch._C._dispatch_has_kernel_for_dispatch_key(_READS, "CUDA"):
+        _kernels.append(torch.library.Library("aten", "IMPL", "CUDA"))
+        _kernels[-1].impl(_READS.partition("::")[2], read_scalar)
+
+
+_kernels: list = []  # they end with the library's Python object
 
 
 # Methods of Tensor in the place of PyTorch's would be no way to the same: with a `__getitem__` of Python's even a tensor without dimensions counts as a sequence, and torch.tensor([a, b]) fails.

@@ -34,10 +34,12 @@ class Record(StorageRef):
         "assumed",
         "stand_in",
         "share",
-        "classes",
+        "choice",
+        "which",
         "most",
         "extremes",
         "chosen",
+        "total",
         "loose",
         "unset",
         "stack",
@@ -59,10 +61,11 @@ class Record(StorageRef):
         self.shadow = None  # a host storage with the same bytes, where they are known
         self.assumed = False  # the shadow's values are stand-ins, or follow from some
         self.stand_in = None  # what one element reads as where there is no shadow; None: the usual
-        self.share = self.classes = None  # of unknown values: see shares.py
+        self.share = self.choice = self.which = None  # of unknown values: see shares.py
         self.most = None  # what unknown whole numbers are at most: see ranges.py
         self.extremes = None  # the least and the largest of all of them, where that is sure: see indices.py
         self.chosen = None  # how many of its elements are nonzero at most: see chosen.py
+        self.total = None  # what they come to at most
         self.loose = None  # values decide how many rows it has: see loose_sizes.py
         self.unset = False  # nobody has written it (torch.empty), or it follows from what nobody has
         self.kept = None  # another storage that must live as long as this one
@@ -99,7 +102,7 @@ class Memory:
         self._refusals_left = -1  # until the GPU grows; -1: it does not
         self.size_of = None  # function(tensor, stack, bytes) → the bytes it takes, for a remedy
         self.any_loose = False  # a size depended on values
-        self.loose = None  # of the operation that runs: sizes of dimensions that may be smaller
+        self.loose = None  # of the operation that runs: sizes of dimensions that may be others
         self.unseen = False  # what is made now is Faultline's own, and not on the device
 
     @property
@@ -155,7 +158,7 @@ class Memory:
         if self.unseen:
             return 0, 0
         if self.loose and not is_result:
-            size_bytes = loose_sizes.of_temporary(size_bytes)
+            size_bytes = loose_sizes.of_temporary(self, size_bytes)
         notice_deaths()
         try:
             place = places.here()

@@ -28,10 +28,10 @@ class Notes:
         if verdict:
             self._verdicts.setdefault((first, key[2]), verdict)
 
-    def at_most(self, text: str, line: str | None = None) -> None:
+    def at_most(self, text: str, line: str | None = None, group: str | None = None) -> None:
         """A size that depends on values was counted as large as it can be."""
         self._most.add(text)
-        self.add("value", text, line)
+        self.add("value", text, line, group)
 
     def set_total(self, kind: str, group: str, text: str) -> None:
         """A note about a sum: the last text holds."""

@@ -23,6 +23,7 @@ from . import (
     nested_tensors,
     printing,
     safetensors_files,
+    special_operations,
     storages,
 )
 from .dispatch_mode import Unplannable
@@ -49,7 +50,8 @@ def install(session) -> None:
     session.progress.phases.install()
     check_distributions_as_newer()
     storages.install(session.mode.host, session.memory)
-    legacy_tensor_types.install()
+    mode = session.mode
+    legacy_tensor_types.install(lambda tensor: special_operations.read_scalar(mode, None, (tensor,), {}))
     printing.install(session)
     if torch.distributed.is_available():
         from . import many_ranks

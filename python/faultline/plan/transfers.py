@@ -25,6 +25,7 @@ def to_copy(dry, func, args, kwargs):
     if target.type == "cuda":
         result = dry.run(func, args, kwargs, values=False)
         if source.is_cuda:
+            chosen.copied(dry.memory, result, source)
             shares.follow(dry.memory, func, args, [source], [result])
             if ranges.is_whole(result) and ranges.is_whole(source):
                 ranges.note(dry.memory, result, ranges.bound(dry.memory, source))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import torch
 
-from . import chosen, loose_sizes, shares, temporaries, tensors
+from ..common.stacks import user_line
+from . import chosen, decisions, loose_sizes, ranges, shares, temporaries, tensors
 from .operations import handles, overloads
 from .outcome import Outcome, flatten, replace_tensors
 
 aten = torch.ops.aten
 
 
-def _dynamic(dry, func, args, kwargs, worst_size, text: str, is_loose: bool = True, counts_all: bool = False):
-    """Runs on the values where they are known; else the largest result that can come out. counts_all: stand-ins for values do not say how many are chosen."""
+def _dynamic(
+    dry, func, args, kwargs, size, text: str = "", rows: int | None = None, firm: float = 0.0, counts_all: bool = False
+):
+    """Runs on the values where they are known; else a result of this size, of which rows are the most there can be, and the firm share is there in any case.
+    counts_all: stand-ins for values do not say how many are chosen."""
     operands = flatten(args, kwargs)
     hosts = [t if not t.is_cuda else dry.values.view(t) for t in operands]
     assumed = any(t.is_cuda and dry.values.is_assumed(t) for t in operands)
@@ -21,11 +25,13 @@ def _dynamic(dry, func, args, kwargs, worst_size, text: str, is_loose: bool = Tr
         host_args, host_kwargs = replace_tensors(args, kwargs, lambda _t: next(order))
         result = func(*host_args, **host_kwargs)
         return _bring(dry, func, args, kwargs, result, assumed, operands)
-    dry.notes.at_most(text)
-    looks = worst_size()
-    if not is_loose:
+    looks = size()
+    if text:
+        dry.notes.at_most(text, group=text.partition(":")[0].partition(")")[0])
+        rows = looks[0][0][0] if rows is None else rows
+    if rows is None:
         return _bring_unknown(dry, func, args, kwargs, looks, operands)
-    with loose_sizes.made_with(dry.memory, looks[0][0][0]):
+    with loose_sizes.made_with(dry.memory, rows, firm):
         return _bring_unknown(dry, func, args, kwargs, looks, operands)
 
 
@@ -91,16 +97,31 @@ def _most(dry, x) -> int:
     return x.numel() if known is None else known
 
 
-def _share(dry, mask) -> int | None:
-    return shares.expected(dry.memory, mask) if mask.is_cuda and dry.values.is_assumed(mask) else None
+def _share(dry, what: str, mask):
+    """How many an unknown mask chooses where the way it was made tells; None: it does not. Noted."""
+    found = shares.expected(dry.memory, mask) if mask.is_cuda and dry.values.is_assumed(mask) else None
+    if found is not None and found.is_open:
+        dry.notes.add("value", shares.told(what, found, mask.numel()), group=what)
+    return found
+
+
+def _shared(dry, found, make):
+    """make(count), whose results have so many rows, or none, or all."""
+    if not found.is_open:
+        return make(found.count)
+    with loose_sizes.made_with(dry.memory, found.count, *found.ends):
+        return make(found.count)
 
 
 @handles(aten.nonzero.default)
 def nonzero(dry, func, args, kwargs):
     x = args[0]
-    if (count := _share(dry, x)) is not None:
-        dry.notes.add("value", shares.told("nonzero() of unknown values", count, x.numel()))
-        return _bring_unknown(dry, func, args, kwargs, [((count, x.dim()), torch.int64)], [x])
+    if (found := _share(dry, "nonzero() of unknown values", x)) is not None:
+        return _shared(
+            dry,
+            found,
+            lambda count: _bring_unknown(dry, func, args, kwargs, [((count, x.dim()), torch.int64)], [x]),
+        )
     return _dynamic(
         dry,
         func,
@@ -116,9 +137,10 @@ def nonzero(dry, func, args, kwargs):
 def masked_select(dry, func, args, kwargs):
     x, mask = args[0], args[1]
     size = torch.broadcast_shapes(x.size(), mask.size()).numel()
-    if x.size() == mask.size() and (count := _share(dry, mask)) is not None:
-        dry.notes.add("value", shares.told("masked_select() with an unknown mask", count, size))
-        return _bring_unknown(dry, func, args, kwargs, [((count,), x.dtype)], [x, mask])
+    if x.size() == mask.size() and (found := _share(dry, "masked_select() with an unknown mask", mask)) is not None:
+        return _shared(
+            dry, found, lambda count: _bring_unknown(dry, func, args, kwargs, [((count,), x.dtype)], [x, mask])
+        )
     return _dynamic(
         dry,
         func,
@@ -134,12 +156,12 @@ def _all(count: int, x) -> str:
     return "all were" if count == x.numel() else f"{count} were"
 
 
-def _places(dry, mask) -> list:
-    """The indices of what the mask chooses at most, as nonzero() makes them."""
+def _places(dry, mask, count: int, firm: float = 0.0, most: float = 1.0) -> list:
+    """So many indices of what the mask chooses, as nonzero() makes them, and what of them is sure, and may be."""
     with dry:
-        made = [torch.empty(_most(dry, mask), dtype=torch.int64, device=mask.device) for _ in range(mask.dim())]
+        made = [torch.empty(count, dtype=torch.int64, device=mask.device) for _ in range(mask.dim())]
     for column in made:
-        loose_sizes.mark(dry.memory, column)
+        loose_sizes.mark(dry.memory, column, firm=firm, most=most)
     return made
 
 
@@ -152,15 +174,14 @@ def index(dry, func, args, kwargs):
     for i in indices:
         if i is not None and i.dtype in (torch.bool, torch.uint8):
             host = dry.values.view(i) if i.is_cuda else i
-            if (count := _share(dry, i)) is not None:
-                dry.notes.add("value", shares.told("indexing with an unknown mask", count, i.numel()))
-                with dry:
-                    known += [torch.empty(count, dtype=torch.int64, device=i.device) for _ in range(i.dim())]
+            if (found := _share(dry, "indexing with an unknown mask", i)) is not None:
+                known += _places(dry, i, found.count, *found.ends)
             elif host is None or i.is_cuda and dry.values.is_assumed(i):
                 dry.notes.at_most(
-                    f"indexing with an unknown mask of {i.numel()} elements: {_all(_most(dry, i), i)} taken, the most there can be"
+                    f"indexing with an unknown mask of {i.numel()} elements: {_all(_most(dry, i), i)} taken, the most there can be",
+                    group="indexing with an unknown mask",
                 )
-                known += _places(dry, i)
+                known += _places(dry, i, _most(dry, i))
             else:
                 with dry:
                     known += [column.to(x.device) for column in host.nonzero().unbind(1)]
@@ -185,29 +206,64 @@ def unique(dry, func, args, kwargs):
     )
 
 
+def _unbounded(dry, name: str, taken: str) -> None:
+    """Nothing tells how large the result can be."""
+    line = user_line()
+    dry.notes.add(
+        "value",
+        f"{name} of values that a dry run does not compute: {taken} counted, and it may be more (--real computes it)",
+        line,
+        group=name,
+        verdict=f"with the size of {name} from values that are not computed ({decisions.at(line)})",
+    )
+
+
 @handles(aten.repeat_interleave.Tensor)
 def repeat_interleave(dry, func, args, kwargs):
-    size = kwargs.get("output_size")
-    return _dynamic(
-        dry,
-        func,
-        args,
-        kwargs,
-        lambda: [((size if size is not None else args[0].numel(),), torch.int64)],
-        "repeat_interleave() with unknown counts: each was taken as 1",
-        is_loose=False,
-    )
+    counts, size = args[0], kwargs.get("output_size", args[1] if len(args) > 1 else None)
+    if size is not None:
+        return _dynamic(dry, func, args, kwargs, lambda: [((size,), counts.dtype)], counts_all=True)
+    most = chosen.most_in_all(dry.memory, counts)
+    if most is not None:
+        text = f"repeat_interleave() with {counts.numel()} unknown counts: {most} rows were taken, the most there can be"
+        return _dynamic(dry, func, args, kwargs, lambda: [((most,), counts.dtype)], text, rows=most, counts_all=True)
+
+    def once_each():
+        _unbounded(dry, "repeat_interleave()", "each once was")
+        return [((counts.numel(),), counts.dtype)]
+
+    return _dynamic(dry, func, args, kwargs, once_each, counts_all=True)
 
 
 @handles(aten.bincount.default)
 def bincount(dry, func, args, kwargs):
-    least = kwargs.get("minlength", args[2] if len(args) > 2 else 0)
-    return _dynamic(
-        dry,
-        func,
-        args,
-        kwargs,
-        lambda: [((max(least, 1),), torch.int64)],
-        "bincount() of unknown values: one bin, or minlength",
-        is_loose=False,
-    )
+    counts = _bincount(dry, func, args, kwargs)
+    record = dry.memory.find(counts)
+    if record is not None and ranges.is_whole(counts):
+        record.total = args[0].numel()
+    return counts
+
+
+def _bincount(dry, func, args, kwargs):
+    arguments = dict(zip(("self", "weights", "minlength"), args)) | kwargs
+    x, weights, asked = args[0], arguments.get("weights"), arguments.get("minlength", 0)
+    dtype = torch.int64 if weights is None else torch.float32 if weights.dtype is torch.float32 else torch.float64
+    known = ranges.bound(dry.memory, x)
+    if known is not None and known[0] < asked or not x.numel():
+        return _dynamic(dry, func, args, kwargs, lambda: [((asked,), dtype)], counts_all=True)
+    if known is not None:
+        bins = known[0] + 1
+        text = f"bincount() of unknown values: {bins} bins were taken, the most there can be"
+        return _dynamic(
+            dry, func, args, kwargs, lambda: [((bins,), dtype)], text, rows=bins, firm=asked / bins, counts_all=True
+        )
+
+    def as_asked():
+        if asked > 1:  # the program says how many classes there are
+            text = f"bincount() of unknown values: minlength={asked} bins were counted"
+            dry.notes.add("value", text, group="bincount()")
+        else:
+            _unbounded(dry, "bincount()", "one bin was")
+        return [((max(asked, 1),), dtype)]
+
+    return _dynamic(dry, func, args, kwargs, as_asked, counts_all=True)

@@ -1,5 +1,9 @@
 """Results whose size depends on values: counted as an even share where the way a mask was made tells it, else as the most there can be."""
 
+import json
+import subprocess
+import sys
+
 import pytest
 
 pytest.importorskip("torch")
@@ -36,8 +40,14 @@ def test_what_a_router_sends_to_one_of_eight_is_an_eighth(dry_run, use, share, t
     assert ran.status == 0, ran.err
     assert int(ran.out) == round(tokens * share)
     told = [note["text"] for note in ran.notes() if "if the choice is even" in note["text"]]
-    most = tokens * (1 if share == 1 / 8 else 2)
-    assert len(told) == 1 and told[0].endswith(f"depends on the values, from 0 to {most}")
+    assert len(told) == 1  # as many as there are tokens at most: the two choices of one differ
+    assert told[0].endswith(f"depends on the values, from 0 to {tokens}")
+
+
+def test_a_mask_of_all_experts_has_as_many_as_were_chosen(dry_run):
+    ran = dry_run(CHOICES.format(tokens=8192, use="rows(one_hot.nonzero())\n    rows(torch.where(one_hot.bool())[0])"))
+    assert ran.status == 0 and ran.out.split() == ["16384", "16384"], ran.err
+    assert not [note for note in ran.notes() if "the choice is even" in note["text"]]
 
 
 @pytest.mark.parametrize(
@@ -63,3 +73,56 @@ def test_known_choices_are_counted_as_they_are(dry_run):
         print(*(len(F.one_hot(chosen, 4)[:, i].nonzero()) for i in range(4)), len((chosen == 1).nonzero()))
     """)
     assert ran.status == 0 and ran.out.split() == ["1", "3", "2", "0", "3"], ran.err
+
+
+MIXTURE = """
+import sys
+import torch
+import torch.nn.functional as F
+tokens, width, experts, each = 4096, 256, 4, 2
+way, trains = sys.argv[1:]
+first = {"even": None, "first": 0, "last": experts - each}[way]
+torch.manual_seed(0)
+layers = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(experts)).cuda()
+x = torch.randn(tokens, width, device="cuda")
+logits = x[:, :experts] * 0.01
+if first is not None:
+    logits = logits + F.one_hot(torch.arange(first, first + each), experts).sum(0).cuda()
+with torch.set_grad_enabled(trains == "trains"):
+    weights, chosen = torch.topk(logits.softmax(-1), each, dim=-1)
+    mask = F.one_hot(chosen, experts).permute(2, 1, 0)
+    out = torch.zeros_like(x)
+    for e, layer in enumerate(layers):
+        which, token = torch.where(mask[e])
+        out = out.index_add(0, token, F.gelu(layer(x[token])) * weights[token, which, None])
+if trains == "trains":
+    out.square().mean().backward()
+"""
+
+
+@pytest.fixture(scope="module")
+def peaks(binary, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mixture")
+    (folder / "train.py").write_text(MIXTURE)
+
+    def planned(name, *options, way="even", trains):
+        run = folder / f"{name}-{way}-{trains}"
+        command = [binary, "plan", "--gpu", "T4", "--no-try", "-o", str(run), *options]
+        done = subprocess.run(
+            [*command, "--", sys.executable, "train.py", way, trains], cwd=folder, capture_output=True, text=True
+        )
+        plan = json.loads((run / "report.json").read_text())["plan"]
+        assert plan["verdict"] == "fits", done.stderr
+        return plan
+
+    return planned
+
+
+@pytest.mark.parametrize("trains", ["trains", "infers"])
+def test_every_routing_needs_what_lies_in_the_interval(peaks, trains):
+    told = peaks("plan", trains=trains)["peak"]
+    assert told["allocated_least"] < told["allocated"] < told["allocated_most"]
+    assert told["allocated_most"] < 2 * told["allocated"]  # every expert with every token would be twice as much
+    for way in ("even", "first", "last"):
+        real = peaks("real", "--real", way=way, trains=trains)["peak"]["allocated"]
+        assert told["allocated_least"] <= real <= told["allocated_most"] + (1 << 20), way

@@ -51,3 +51,81 @@ def test_the_peak_lies_between_the_rows_that_may_be(binary, tmp_path, case):
     assert base + least * ROW <= ends[0] + small and ends[0] <= base + least * ROW + small
     assert abs(ends[1] - base - most * ROW) <= small
     assert ("size depends on values" in " ".join(done.stderr.split())) == (most > 1000)
+
+
+def noted(ran):
+    return {note["text"].partition(" ")[0]: note for note in ran.notes() if "()" in note["text"]}
+
+
+REPEATS = """
+    import torch
+    x = torch.rand(20_000, 8, device="cuda")
+    drawn = torch.randint(0, 50, (100_000,), device="cuda")
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    "counts, rows",
+    [
+        ("drawn", 49 * 100_000),
+        ("torch.bincount(x.argmax(1), minlength=8)", 20_000),
+        ("torch.bincount(x.argmax(1))", 20_000),
+        ("torch.bincount(x.argmax(1), minlength=8).flip(0).clone()[:8].sort().values", None),
+        ("torch.nn.functional.one_hot(x.argmax(1), 8).sum(0)", 20_000),
+        ("(x > 0.5).sum(1)", 20_000 * 8),
+        ("(x * 50).long()[:, 0]", None),
+    ],
+)
+def test_repeats_are_bounded_by_what_the_counts_can_come_to(dry_run, counts, rows):
+    ran = dry_run(REPEATS.format(f"counts = {counts}\n    print(*torch.repeat_interleave(counts).shape)"))
+    assert ran.status == 0, ran.err
+    note = noted(ran)["repeat_interleave()"]
+    if rows is None:  # nothing tells: never the most there can be
+        assert "with the size of repeat_interleave()" in note["verdict"] and "most" not in note
+    else:
+        assert ran.out.split()[-1] == str(rows) and note["most"] and "verdict" not in note
+
+
+@pytest.mark.parametrize(
+    "made, bins, word",
+    [
+        ("torch.bincount(x.argmax(1), minlength=8)", 8, None),
+        ("torch.bincount(drawn)", 50, "most"),
+        ("torch.bincount(drawn, minlength=20)", 50, "most"),
+        ("torch.bincount((x * 50).long().flatten())", 1, "verdict"),
+        ("torch.bincount((x * 50).long().flatten(), minlength=50)", 50, ""),
+    ],
+)
+def test_bins_are_bounded_by_what_is_counted(dry_run, made, bins, word):
+    ran = dry_run(REPEATS.format(f"print(*{made}.shape)"))
+    assert ran.status == 0 and ran.out.split() == [str(bins)], ran.err
+    note = noted(ran).get("bincount()")
+    assert (note is None) == (word is None)
+    assert note is None or {"most", "verdict"} & set(note) == ({word} if word else set())
+
+
+def test_counts_that_are_known_are_exact(dry_run):
+    ran = dry_run("""
+        import torch
+        counts = torch.bincount(torch.tensor([0, 2, 2], device="cuda"))
+        x = torch.rand(3, 2, device="cuda")
+        print(counts.tolist(), x.repeat_interleave(counts, 0).shape[0], torch.repeat_interleave(counts, output_size=3).shape[0])
+    """)
+    assert ran.status == 0 and ran.out.strip() == "[1, 0, 2] 3 3" and not noted(ran), ran.err
+
+
+def test_a_loop_that_keeps_less_each_round_has_one_note_a_line(dry_run):
+    ran = dry_run("""
+        import torch
+        boxes, order = torch.rand(4000, 4, device="cuda"), torch.rand(4000, device="cuda").argsort()
+        kept = []
+        while order.numel() > 0 and len(kept) < 50:
+            kept.append(order[0])
+            order = order[1:]
+            near = (boxes[order] - boxes[kept[-1]]).abs().sum(1)
+            order = order[near > 0.5]
+    """)
+    assert ran.status == 0, ran.err
+    (note,) = [note for note in ran.notes() if "unknown mask" in note["text"]]
+    assert note["most"] and note["count"] > 10

@@ -208,7 +208,17 @@ def test_sparse_gradients_of_bags_have_as_many_rows_as_indices(dry_run, mode, we
     assert ran.status == 0, ran.err
 
 
-def test_a_reading_that_nobody_sees_is_no_failure_of_the_program(dry_run):
-    """PyTorch's old constructors read tensors of the GPU below the operations that a dry run answers."""
-    ran = dry_run("import torch\nx = torch.ones(3, device='cuda')\ntorch.FloatTensor([x.sum(), 2.0])\n")
-    assert ran.status != 0 and "where a dry run does not see it" in ran.summary["unplanned"]["text"]
+@pytest.mark.parametrize("kind", ["FloatTensor", "DoubleTensor", "Tensor", "LongTensor", "IntTensor"])
+def test_old_constructors_read_tensors_of_the_gpu_below_the_modes(dry_run, kind):
+    whole = kind in ("LongTensor", "IntTensor")
+    number = "x.argmax()" if whole else "x.sum()"
+    ran = dry_run(f"import torch\nx = torch.rand(3, device='cuda')\nprint(*torch.{kind}([{number}, 2]).shape)\n")
+    assert ran.status == 0 and ran.out.split() == ["2"], ran.err
+
+
+def test_what_an_old_constructor_reads_is_known_where_it_is(dry_run):
+    ran = dry_run(
+        "import torch\nx = torch.tensor([3, 4], device='cuda')\nprint(torch.FloatTensor([x[1], x.sum()]).tolist())\n"
+    )
+    assert ran.status == 0 and ran.out.strip() == "[4.0, 7.0]", ran.err
+    assert not [note for note in ran.notes() if "stand-in" in note["text"]]
