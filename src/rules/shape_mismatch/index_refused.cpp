@@ -25,7 +25,7 @@ bool number_after(std::string_view& words, std::string_view before, std::int64_t
   return true;
 }
 
-// "slice index 10 of dimension 0 out of bounds.", "indices[2] = 10 is not in [0, 10)", "Received a label value of 10 which is outside the valid range of [0, 10).".
+// "slice index 10 of dimension 0 out of bounds.", "indices[2] = 10 is not in [0, 10)", "indices = 10 is not in [0, 10)", "Received a label value of 10 which is outside the valid range of [0, 10).".
 std::optional<Refused> refused_in(std::string_view words) {
   Refused refused;
   std::string_view rest = words;
@@ -33,9 +33,13 @@ std::optional<Refused> refused_in(std::string_view words) {
       rest.starts_with(" out of bounds"))
     return refused;
   rest = words;
-  if (rest.find("indices[") != std::string_view::npos && number_after(rest, "] = ", refused.index) &&
-      rest.starts_with(" is not in [0, ") && number_after(rest, "[0, ", refused.size))
-    return refused;
+  if (const std::size_t at = rest.find("indices"); at != std::string_view::npos) {
+    rest.remove_prefix(at);
+    const bool is_one = rest.starts_with("indices = ");  // of a tensor without dimensions
+    if ((is_one || rest.starts_with("indices[")) && number_after(rest, is_one ? " = " : "] = ", refused.index) &&
+        rest.starts_with(" is not in [0, ") && number_after(rest, "[0, ", refused.size))
+      return refused;
+  }
   rest = words;
   refused.is_label = true;
   if (number_after(rest, "label value of ", refused.index) &&

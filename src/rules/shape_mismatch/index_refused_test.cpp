@@ -42,6 +42,15 @@ TEST(IndexRefused, SaysOfWhatTheSizeIs) {
             std::string::npos);
 }
 
+TEST(IndexRefused, KnowsAnIndexThatStandsAlone) {
+  const std::vector<Finding> found = refused(
+      "Error in user-defined function passed to MapDataset:1 transformation with iterator: "
+      "Iterator::Root::ParallelMapV2: indices = 2 is not in [0, 2) [[{{node GatherV2}}]] [Op:IteratorGetNext]");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].number("index"), 2);
+  EXPECT_EQ(found[0].number("size"), 2);
+}
+
 TEST(IndexRefused, KnowsALabelThatIsNoClass) {
   const std::vector<Finding> found =
       refused("Received a label value of 10 which is outside the valid range of [0, 10).  Label values: 1 2 3 10");
@@ -54,7 +63,8 @@ TEST(IndexRefused, KnowsALabelThatIsNoClass) {
 TEST(IndexRefused, OtherWordsAreNone) {
   for (const char* words : {"slice index", "slice index ten of dimension 0 out of bounds",
                             "slice index 3 of dimension 0", "Matrix size-incompatible: In[0]: [10,20], In[1]: [5,15]",
-                            "indices[0] = 3", "Received a label value of 3", ""}) {
+                            "indices[0] = 3", "indices = 2", "indices are = 2 is not in [0, 2)",
+                            "Received a label value of 3", ""}) {
     EXPECT_TRUE(refused(words).empty()) << words;
   }
 }
