@@ -32,9 +32,11 @@ _MAKES = set(
     "zeros ones rand randn empty full randint arange linspace eye cat stack zeros_like ones_like rand_like randn_like empty_like full_like new_zeros new_ones "
     "new_empty new_full repeat repeat_interleave cuda matmul bmm einsum backward".split()
 )
+_TRUTHS = {"any", "all", "bool", "item", "isfinite", "isnan", "isinf", "logical_not", "logical_and", "logical_or"}
 _trees: dict = {}
 _judged: dict = {}
 _ends: dict = {}
+_checks: dict = {}
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 
 
@@ -64,6 +66,42 @@ def of_read(value) -> tuple[str, str] | None:
         except RecursionError:
             _judged[key] = None
     return (_judged[key], f"{key[0]}:{key[1]}") if _judged[key] else None
+
+
+def goes_on() -> bool | None:
+    """The truth value with which an `if …: raise` or an `assert` of the program's, which reads one now, does not raise; None: it is no such statement."""
+    frame = sys._getframe(1)
+    while frame is not None and is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or is_library(frame.f_code.co_filename):
+        return None
+    key = frame.f_code.co_filename, frame.f_lineno
+    if key not in _checks:
+        way = _Way(key[0])
+        _checks[key] = _passes(way.statement(key[1]) if way.found is not None else None)
+    return _checks[key]
+
+
+def _passes(statement) -> bool | None:
+    if isinstance(statement, ast.Assert):
+        return _needed(statement.test, True)
+    raises = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Raise)
+    return _needed(statement.test, False) if raises else None
+
+
+def _needed(test, wanted: bool) -> bool | None:
+    """What every truth value in the test must be, so that it is as wanted; None: that is not plain."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _needed(test.operand, not wanted)
+    if isinstance(test, ast.BoolOp):
+        needed = {_needed(part, wanted) for part in test.values}
+        return needed.pop() if len(needed) == 1 else None
+    if isinstance(test, ast.Call):
+        return wanted if _name(test.func) in _TRUTHS else None
+    if isinstance(test, ast.Compare):  # of tensors, not of a truth value that was read
+        reads = any(isinstance(node, ast.Call) and _name(node.func) in _TRUTHS for node in ast.walk(test))
+        return None if reads else wanted
+    return wanted if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp)) else None
 
 
 def of_copy() -> tuple[str, str] | None:
@@ -165,6 +203,7 @@ def _is_false(limit, frame) -> bool:
 class _Way:
     def __init__(self, file: str):
         self.found = _tree(file)
+        self.tree, self.parents = self.found or (None, {})
         self.seen: set = set()
         self.ends: dict = {}  # of loops, by their statement
         self.part = None  # of the last `and` on the way
@@ -172,8 +211,7 @@ class _Way:
     def judge(self, line: int, kind: str) -> str | None:
         if self.found is None:
             return SIZE if kind == _WHOLE else None
-        self.tree, self.parents = self.found
-        statement = self._statement(line)
+        statement = self.statement(line)
         if statement is None:
             return None
         heads = _heads(statement)
@@ -203,7 +241,7 @@ class _Way:
         results = set(results)
         return next((what for what in (SIZE, BRANCH, PERHAPS) if what in results), None)
 
-    def _statement(self, line: int):
+    def statement(self, line: int):
         """The innermost one; of `if …: break` on one line the first, which computes something."""
         inner = None
         for node in ast.walk(self.tree):

@@ -26,6 +26,8 @@ def read_scalar(dry, func, args, kwargs):
     host, assumed = dry.values.read(args[0])
     value = host.item()
     if assumed:
+        if isinstance(value, bool) and (known := decisions.goes_on()) is not None:
+            value = known
         kind, group = ("truth value", TRUTH) if isinstance(value, bool) else ("number", "read")
         dry.notes.stand_in(
             f"a {kind} read from the GPU is a stand-in (first {value!r}): a dry run does not compute it", group=group

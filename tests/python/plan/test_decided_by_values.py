@@ -105,3 +105,37 @@ def test_what_a_fraction_decides_and_nobody_can_look_into_is_a_note(dry_run):
     ran = dry_run(START + "import copy\nbest = 0.0\nif x.norm().item() > best:\n    kept = copy.deepcopy({'a': 1})\n")
     assert verdicts(ran) == []
     assert any("decided by a fraction" in note["text"] for note in ran.notes())
+
+
+# What a program checks, and would find wrong with the numbers that stand for those that are not computed.
+CHECKS = [
+    "if (x.abs() < 5).all():\n    raise ValueError('bad')",
+    "if not (x > 5).any():\n    raise ValueError('bad')",
+    "if not (x > 5).any().item() or not bool((x > 7).any()):\n    print('no')\n    raise ValueError('bad')",
+    "if x.max() < 5: raise ValueError('bad')",
+    "assert (x > 5).any(), 'bad'",
+    "assert not torch.all(x < 5) and not (x < 7).all()",
+    "def check(x):\n    bad = (x.abs() < 5).all()\n    if bad:\n        raise ValueError('bad')\ncheck(x)",
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_check_of_unknown_values_is_passed(dry_run, check):
+    ran = dry_run(START + check + "\nprint('went on')")
+    assert ran.status == 0 and ran.out.strip() == "went on", ran.err
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "y = torch.tensor([1.0, 9.0], device=d)\nif (y > 5).any():\n    raise ValueError('bad')",
+        "y = torch.tensor([1.0, 9.0], device=d)\nassert (y > 5).all()",
+    ],
+)
+def test_a_check_of_known_values_is_made(dry_run, check):
+    assert dry_run(START + check).status != 0
+
+
+def test_a_truth_value_that_raises_nothing_is_as_it_was(dry_run):
+    ran = dry_run(START + "if (x < 5).all():\n    print('small')\nelif (x > 5).all():\n    raise ValueError('bad')")
+    assert ran.status == 0 and ran.out.strip() == "small", ran.err
