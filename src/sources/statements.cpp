@@ -62,7 +62,7 @@ ErrorKind kind_of_error(std::string_view name) {
         "nvml-assert", "async-bare", "call-",     "engine-",     "serving-",     "model-",     "dispatched",
         "gpu-lost",    "nvenc-",     "buffer-",   "level-zero-", "nccl-timeout", "metal-",     "jetson-",
         "matlab-",     "vulkan-",    "opencl-",   "ptxas-",      "rocm-",        "checkpoint", "directx-",
-        "triton-",     "nvrm-",      "batch-"}) {
+        "triton-",     "nvrm-",      "batch-",    "tpu-"}) {
     if (name.starts_with(begin)) return ErrorKind::kKnown;
   }
   if (name == "nccl-oom" || name.ends_with("-alloc")) return ErrorKind::kLibraryMemory;

@@ -124,7 +124,7 @@ Story overrun_story(const Facts& facts, const Event& event, const End& end, Allo
   return {end.is_source ? "source" : "destination",
           message + ".",
           "Check the size that was passed (bytes, not elements): " + room + ", " + format_count(end.span_bytes) +
-              " are asked for.",
+              " are requested.",
           {Where::kInside, id, offset},
           too_many};
 }

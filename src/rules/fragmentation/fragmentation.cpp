@@ -120,7 +120,7 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
       finding.message +=
           " It did no harm: " + format_bytes(left) + " of the device's " + format_bytes(capacity) + " were not taken.";
     if (too_little)
-      finding.message += " All of it together is less than the " + format_bytes(request) + " that were asked for.";
+      finding.message += " All of it together is less than the " + format_bytes(request) + " that were requested.";
     const bool line_known = finding.location.known();
     finding.memory = format_count(pins.front().blocks) +
                      (pins.front().blocks == 1 ? " live tensor " : " live tensors ") +

@@ -172,7 +172,14 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
   if (stated.requested && stated.shared_memory_limit && surely_less(*stated.shared_memory_limit, *stated.requested))
     add_evidence(finding, "inequality",
                  compared({{*stated.requested, is_buffer ? "requested" : "used"}}, ">",
-                          {{*stated.shared_memory_limit, is_buffer ? "in one piece" : "that a block may have"}}));
+                          {{*stated.shared_memory_limit, is_buffer                      ? "in one piece"
+                                                         : stated.name == "tpu-scratch" ? "that a kernel may have"
+                                                                                        : "that a block may have"}}));
+  const bool is_scratch = stated.name == "tpu-scratch";
+  if (is_scratch && stated.requested && stated.shared_memory_limit)
+    finding.message += " It needs " + shown(*stated.requested) + " of " + stated.status + ", of which there are " +
+                       shown(*stated.shared_memory_limit) +
+                       (surely_less(*stated.shared_memory_limit, *stated.requested) ? "." : ", as rounded.");
   if (is_buffer && stated.requested && stated.shared_memory_limit)
     finding.message +=
         " " + asked_for(*stated.requested) + ", and the limit is " + shown(*stated.shared_memory_limit) + ".";

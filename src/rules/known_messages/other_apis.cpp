@@ -31,6 +31,15 @@ constexpr auto kOtherApis = std::to_array<Meaning>({
       "context (-c), in waifu2x, realesrgan and their kin a smaller tile (-t).",
       "One buffer can be refused while memory is free: maxMemoryAllocationSize (vulkaninfo) limits a single "
       "allocation."}},
+    {"vulkan-heaps",
+     kMemory,
+     Confidence::kLikely,
+     "DXVK (Direct3D on Vulkan) could not get memory from the driver; the lines below its message list each heap of "
+     "the device, what the program has of it and what the driver would still give. Faultline does not record Vulkan "
+     "calls",
+     {"A heap with little left is full: lower texture quality or resolution, and end what else holds the device.",
+      "If every heap has room, it is no full device: a program of 32 bits runs out of addresses, and a driver limits "
+      "how many allocations there may be."}},
     {"vulkan-host-memory",
      kHost,
      Confidence::kLikely,

@@ -171,6 +171,74 @@ constexpr auto kPrograms = std::to_array<Meaning>({
      "macOS stopped the work on the GPU because it took too long (a hang or a timeout); the message does not speak of "
      "memory",
      {"Give the GPU less at once: a smaller batch or prompt, work in pieces."}},
+    {"rocm-timeout",
+     kLaunch,
+     Confidence::kHint,
+     "The AMD driver saw the GPU take too long over a piece of work (a ring timeout); this text does not show whether "
+     "it recovered or was reset. It does not speak of memory that ran out",
+     {"What follows in dmesg tells: \"soft recovered\" means that only that work was ended, \"GPU reset begin\" that "
+      "the GPU was reset.",
+      "The program that the log names had work on the GPU at that moment; a kernel that runs too long or wrong is the "
+      "usual reason, an unstable clock or power supply another."}},
+    {"rocm-recovered",
+     kLaunch,
+     Confidence::kLikely,
+     "The AMD driver ended a piece of work that took too long (a ring timeout) and the GPU went on without a reset: "
+     "what was in its memory is still there. It does not speak of memory that ran out",
+     {"If it comes often: a kernel that runs too long or wrong is the usual reason, an unstable clock or power supply "
+      "another."}},
+    {"rocm-submission",
+     kMemory,
+     Confidence::kLikely,
+     "The AMD driver found no memory for work that was given to it: the GPU's (VRAM), or the host memory that the GPU "
+     "may use (GTT); the line has no numbers and does not say which",
+     {"rocm-smi --showmeminfo vram gtt, or radeontop, shows how full both are.",
+      "Hold less at once: a smaller batch, model, texture or resolution; other programs on the GPU, the desktop and a "
+      "browser count."}},
+    {"rocm-kfd",
+     kMemory,
+     Confidence::kLikely,
+     "The AMD compute driver (KFD) found no memory for a process: the GPU's, or the part of the host's memory that GPU "
+     "programs may use; the line does not say which",
+     {"rocm-smi --showmeminfo vram gtt shows how full both are, free -h the host.",
+      "\"exceeds resident system memory limit\" beside it means the host's part, which is most of RAM unless "
+      "amdgpu.no_system_mem_limit=1 is set."}},
+    {"level-zero-hang",
+     kLaunch,
+     Confidence::kLikely,
+     "The Intel driver found the GPU hanging in the work of the program that the line names; after \"context reset\" "
+     "that program's work on the GPU is lost. It does not speak of memory that ran out",
+     {"A kernel that runs too long or wrong is the usual reason: give the GPU less at once.",
+      "Long kernels on purpose need a longer or no time limit (i915.enable_hangcheck=0, preempt_timeout_ms of the "
+      "engine)."}},
+    {"nvrm-sysmem",
+     kMemory,
+     Confidence::kLikely,
+     "The NVIDIA driver had no room in GPU memory for a buffer of the display and took host memory for it instead: "
+     "nothing has failed, and the display may be slower",
+     {"If programs fail as well, see what holds the GPU: nvidia-smi."}},
+    {"setup-scheduling",
+     kDevice,
+     Confidence::kProved,
+     "Kubernetes did not start the pod: no node has as many free GPUs as it requests. Nothing ran, and GPU memory is "
+     "not the problem",
+     {"See which pods hold them: kubectl describe nodes (Allocated resources); end one, add a node, or request fewer.",
+      "If a node's Capacity lists no GPU at all, its device plugin is not running."}},
+    {"tpu-scratch",
+     kLaunch,
+     Confidence::kProved,
+     "A kernel needs more of the TPU core's scratch memory (vmem, smem) than there is: it was not compiled, and the "
+     "device's memory (HBM) is not the problem",
+     {"In a Pallas kernel: smaller blocks (block_shape of BlockSpec), fewer of them in flight; for smem smaller "
+      "prefetched scalars.",
+      "Of vmem a kernel has a scoped limit: vmem_limit_bytes in the kernel's compiler parameters, or for the whole "
+      "program XLA's xla_tpu_scoped_vmem_limit_kib (LIBTPU_INIT_ARGS), raises it."}},
+    {"host-arena",
+     kHost,
+     Confidence::kProved,
+     "ONNX Runtime's arena for the CPU found no host memory (RAM); GPU memory is not involved",
+     {"A smaller batch or input, or a quantised model; enable_cpu_mem_arena=False in SessionOptions keeps less.",
+      kWatchHost}},
     {"rocm-reset",
      kLaunch,
      Confidence::kLikely,

@@ -259,8 +259,13 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
       }
       add_smaller(context, finding);
       return add_empty_cache_truth(context, finding);
-    case Story::kDriverLimit:
     case Story::kFreeUnknown:
+      // Elsewhere a recording, which is made at CUDA's driver, cannot be advised.
+      if (context.message == nullptr || platform_of(*context.message) == Platform::kCuda) return;
+      add_smaller(context, finding);
+      return add_try(finding, "See what else holds the device: " +
+                                  std::string(shows_holders(platform_of(*context.message))) + ".");
+    case Story::kDriverLimit:
     case Story::kPoolTooLarge:
     case Story::kPoolFull:
     case Story::kPoolSlack:

@@ -26,6 +26,7 @@ bool ends_within(std::string_view text, std::string_view words) {
   return false;
 }
 
+constexpr std::string_view kUnknownMemory = "unknown memory";  // as told_beside.cpp has it
 constexpr std::array<std::string_view, 5> kSourceEnds = {".cu", ".cpp", ".cc", ".c:", ".h:"};
 
 // Why a process of the list may be none of somebody else's.
@@ -243,6 +244,14 @@ void judge_without_numbers(Case& subject, Finding& finding) {
     judge_jax(subject, finding);
   } else if (stated.framework == Framework::kTensorFlow) {
     judge_tensorflow(subject, finding);
+  } else if (stated.framework == Framework::kOther && stated.status == kUnknownMemory) {
+    if (stated.requested) add_stated_bytes(finding, "requested_bytes", *stated.requested);
+    conclude(finding, Confidence::kLikely,
+             stated.framework_name + " could not get " + (stated.requested ? size_words(stated) : "an allocation") +
+                 " from one of its arenas: of the GPU or of the host, this text does not say which.");
+    add_try(finding,
+            "session.get_providers() tells where the model runs: with CPUExecutionProvider alone it is host memory "
+            "(free -h), else see who holds the device: nvidia-smi");
   } else if (stated.framework == Framework::kOther && !stated.status.empty()) {
     finding.cause = "own-limit";
     conclude(finding, Confidence::kProved,

@@ -29,6 +29,13 @@ std::string owner_words(const StatedError& stated) {
 void add_map(const Case& subject, Finding& finding) {
   if (subject.statements().error.allocator == StatedAllocator::kAsync) return;
   if (!pool_failure(subject) && !subject.statements().pools.empty()) return;  // the map in the text is another's
+  const std::vector<DumpedPool>& pools = subject.statements().pools;
+  if (std::any_of(pools.begin(), pools.end(), [](const DumpedPool& pool) { return pool.is_cut(); }))
+    return add_try(
+        finding,
+        "Give Faultline the pool's whole map, from \"Current allocation summary\" or the first \"BFCAllocator "
+        "dump\" line to the totals at its end (\"Sum Total of in-use chunks\", \"Stats\"): with it the cause "
+        "is told.");
   const std::string who = owner_words(subject.statements().error);
   add_try(finding, "The pool's map, which would show the cause, is not in this text. " +
                        (who == "JAX"          ? std::string("JAX prints it only with TF_CPP_MIN_LOG_LEVEL=0")

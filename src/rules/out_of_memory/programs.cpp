@@ -135,6 +135,16 @@ constexpr auto kPrograms = std::to_array<Program>({
      false},
     {"Level Zero", Platform::kIntel, {"A smaller batch or model, or a smaller type."}},
     {"Ascend", Platform::kAscend, {"A smaller batch or model; the plog files (~/ascend/log) have the sizes."}},
+    {"Habana", Platform::kOther, {"A smaller batch or model, or bf16; hl-smi shows what holds the device."}},
+    {"Neuron",
+     Platform::kOther,
+     {"A smaller batch or sequence, or the model over more cores (tensor parallelism); neuron-top shows what holds the "
+      "device."}},
+    {"VAPOR", Platform::kOther, {"A lower refinement level or a smaller region of the data."}, false},
+    {"Stable Diffusion web UI",
+     Platform::kOther,
+     {"A smaller picture or batch, --medvram or --lowvram, or attention that needs less (--opt-sdp-attention, "
+      "--xformers)."}},
     {"OpenVINO", Platform::kIntel, {}},
     {"MLX",
      Platform::kMetal,

@@ -386,6 +386,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   Chosen chosen = what_ended(text, seen, survived);
   const Afterlife life = survives(text, seen, chosen, survived);
   add_from_others(seen, chosen);
+  settle_kind(text, seen, chosen);
   ErrorMessage& message = chosen.message;
   // A kernel's own line may stand above the error or, from another stream of output, below it.
   if (message.kind == "device-assert" && seen.assertion) {

@@ -169,6 +169,8 @@ std::optional<ErrorMessage> guess_at(std::string_view text, std::size_t begin, s
   message.tag = prefix.tag;
   message.weak = true;
   if (!of_host) message.words["guessed"] = "yes";
+  static constexpr std::array<std::string_view, 2> kGoesOn = {" fall back to ", "falling back to "};
+  if (has_any(lower, kGoesOn)) message.words["benign"] = "yes";
   const std::size_t size = lower.find_first_of("0123456789");
   if (size != std::string::npos) {
     if (const auto bytes = size_between(lower, size, lower.size(), SizeStyle::kTorch))

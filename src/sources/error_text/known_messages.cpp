@@ -195,6 +195,16 @@ bool is_killed_line(const ErrorPassage& passage) {
          passage.before.find_last_of("0123456789") + 1 >= passage.before.find_last_not_of(' ') + 1;
 }
 
+// What stands behind the reason where a cluster tells it, "Reason: OOMKilled", "OOMKilled: true", and not where somebody writes about it.
+bool is_state(std::string_view rest) {
+  if (rest.starts_with('"') || rest.starts_with('\'')) rest.remove_prefix(1);
+  if (rest.starts_with(' ') || rest.starts_with(',')) rest.remove_prefix(1);
+  if (rest.empty() || rest == "}" || rest == "," || is_digit(rest.front())) return true;
+  static constexpr std::array<std::string_view, 8> kNext = {
+      ": true", ":true", "(exit", "exit code:", "\"", "}", ",", "- exit code"};
+  return std::any_of(kNext.begin(), kNext.end(), [&](std::string_view next) { return rest.starts_with(next); });
+}
+
 }  // namespace
 
 std::span<const KnownWords> known_words() { return kKnown; }
@@ -265,8 +275,10 @@ std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
   }
   if (known->text == "unable to allocate " && !says("for an array")) return std::nullopt;
   // RMM says so of the device's memory, in the same line.
-  if ((known->text == "std::bad_alloc" || known->text == "memoryerror") && (says("out_of_memory") || says("cuda")))
+  if ((known->text == "std::bad_alloc" || known->text == "memoryerror") &&
+      (says("out_of_memory") || says("cuda") || says("cumem") || says("hipmalloc") || says("hiperror")))
     return std::nullopt;
+  if (known->text == "oomkilled" && !is_state(line.substr(known->text.size()))) return std::nullopt;
   if (known->text == "std::bad_alloc" && line.size() > 14 &&
       std::string_view("'\"`:.)").find(line[14]) == std::string_view::npos)
     return std::nullopt;

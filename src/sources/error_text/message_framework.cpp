@@ -1,5 +1,6 @@
 // Out-of-memory texts of everybody else: XLA and JAX, TensorFlow, CuPy, llama.cpp, ONNX Runtime, RMM.
 #include <array>
+#include <utility>
 
 #include "sources/error_text/message.h"
 #include "sources/pool_names.h"
@@ -113,6 +114,27 @@ ErrorMessage received_message(const ErrorPassage& passage) {
   return message;
 }
 
+constexpr std::string_view kSpace = "ran out of memory in memory space ";
+
+// The scratch memory of a TPU's core: "Used 1.05M of 1.00M smem.", "Scoped allocation with size 17.25M and limit 16.00M exceeded scoped vmem limit by 1.25M."
+ErrorMessage scratch_message(const ErrorPassage& passage, std::string_view space) {
+  ErrorMessage message = said("tpu-scratch", "jax", passage.first_line(300));
+  message.words["status"] = space;
+  for (const auto& [first, second] :
+       {std::pair<std::string_view, std::string_view>{"used ", " of "}, {"allocation with size ", " and limit "}}) {
+    const std::size_t at = passage.lower.find(first);
+    const std::size_t next = at == std::string::npos ? at : passage.lower.find(second, at);
+    if (next == std::string::npos || next > at + first.size() + 20) continue;
+    if (const auto bytes = size_between(passage.lower, at, next, SizeStyle::kXla))
+      message.numbers["requested"] = *bytes;
+    const std::size_t limit = next + second.size();
+    if (const auto bytes = size_between(passage.lower, limit, limit + 12, SizeStyle::kXla))
+      message.numbers["limit"] = *bytes;
+    break;
+  }
+  return message;
+}
+
 std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
   const std::size_t colon = passage.lower.find(": ") + 2;
   const std::string_view rest = std::string_view(passage.lower).substr(colon);
@@ -126,8 +148,11 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
     if (const auto bytes = xla_size(passage.lower, colon + 25, 40)) message.numbers["requested"] = *bytes;
     return message;
   }
-  // of a TPU: "There are 1.20G free.", also behind "Error loading program 'jit_step': "
-  const std::size_t reserve = rest.starts_with("error loading program") ? rest.find("attempting to reserve ") : 0;
+  // of a TPU: "There are 1.20G free.", also behind "Error loading program 'jit_step': " and "Error allocating device buffer: "
+  const std::size_t reserve = rest.starts_with("error loading program") ? rest.find("attempting to reserve ")
+                              : rest.starts_with("error allocating device buffer")
+                                  ? rest.find("attempting to allocate ")
+                                  : 0;
   if (const std::string_view tried = rest.substr(std::min(reserve, rest.size()));
       reserve < 200 && (tried.starts_with("attempting to allocate ") || tried.starts_with("attempting to reserve ")) &&
       tried.find("that was not possible") < 100) {
@@ -334,6 +359,9 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
     }
     case Anchor::kXlaSpace: {
       // "Used 20.51G of 15.48G hbm. Exceeded hbm capacity by 5.03G."
+      const std::string_view space = std::string_view(lower).substr(kSpace.size(), 5);
+      if (space.starts_with("vmem") || space.starts_with("smem") || space.starts_with("cmem"))
+        return scratch_message(passage, space.substr(0, 4));
       ErrorMessage message = said("out-of-memory", "jax", passage.first_line(300));
       const std::size_t used = lower.find("used "), of = used == std::string::npos ? used : lower.find(" of ", used);
       if (used == std::string::npos || of == std::string::npos || of > 160) return std::nullopt;

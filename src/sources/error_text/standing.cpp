@@ -109,6 +109,24 @@ bool is_setting(std::string_view body, std::string_view name) {
   return names_setting || (has_any(front, kLines) && !has_any(name, kReports));
 }
 
+// "Q: My job died with "…". What now?"
+bool is_question(std::string_view body) { return body.ends_with('?') || body.starts_with("Q: "); }
+
+// A quotation of a Markdown page, below words that call it an example: "If you get this, … For example:".
+bool is_example(std::string_view text, std::size_t begin) {
+  constexpr int kMostLines = 8;
+  if (begin >= text.size() || text[begin] != '>') return false;
+  for (int lines = 0; begin > 0 && lines < kMostLines; ++lines) {
+    const std::size_t end = begin - 1;
+    begin = line_begin(text, end, kLongestLine);
+    const std::string above = lower_case(clean_line(text.substr(begin, end - begin), kLongestLine));
+    if (above.empty() || above[0] == '>') continue;
+    static constexpr std::array<std::string_view, 4> kExamples = {"example", "e.g.", "such as", "if you "};
+    return above.ends_with(':') && has_any(above, kExamples);
+  }
+  return false;
+}
+
 }  // namespace
 
 bool is_exception_line(std::string_view body) { return !exception_name(body).empty(); }
@@ -196,7 +214,10 @@ Standing standing_of(std::string_view text, std::size_t at) {
     if (above.body.starts_with("File \"") && parse_frame(above.body, frame)) return Standing::kSource;
   }
   if (quoted && !is_exception_line(line.body) && is_setting(line.body, name_of_value(before))) return Standing::kSource;
-  if (is_unrelated_exception(line.body)) return Standing::kQuoted;
+  if (is_example(text, begin) || (quoted && is_question(line.body))) return Standing::kSource;
+  // JAX raises a ValueError of its own status.
+  const bool is_status = line.body.find("Error: RESOURCE_EXHAUSTED: ") != std::string::npos;
+  if (is_unrelated_exception(line.body) && !is_status) return Standing::kQuoted;
   return is_quoted_in_prose(before, behind) && !is_exception_line(line.body) ? Standing::kSource : Standing::kOwn;
 }
 

@@ -132,8 +132,13 @@ Survey survey(std::string_view text, const AnchorHits& found) {
         last != nullptr && message->kind == last_kind &&
         (((hit.anchor == Anchor::kTfOom || hit.anchor == Anchor::kXlaOom) && last->anchor == Anchor::kBfcOom) ||
          text.substr(last->end, hit.begin - std::min(hit.begin, last->end)).find('\n') == std::string_view::npos);
-    const bool again = told || (last != nullptr && message->kind == last_kind &&
-                                hit.begin < last->end + (hit.anchor == last->anchor ? 0 : 400));
+    // "terminate called after throwing an instance of 'std::bad_alloc'", and "what():  std::bad_alloc" below it
+    const std::size_t begin = line_begin(text, hit.begin, kLongestLine);
+    const bool is_what = last != nullptr && message->kind == last_kind && hit.begin < last->end + 200 &&
+                         clean_line(text.substr(begin, hit.begin - begin), kLongestLine).ends_with("what():");
+    const bool again = told || is_what ||
+                       (last != nullptr && message->kind == last_kind &&
+                        hit.begin < last->end + (hit.anchor == last->anchor ? 0 : 400));
     if (!again && !is_assertion && !message->weak) {
       ++survey.counts[message->kind];
       survey.texts[message->kind].insert(message->tag + message->text);

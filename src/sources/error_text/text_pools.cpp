@@ -110,6 +110,9 @@ TakenPools TextPools::take(std::string_view text, ErrorMessage& message, std::si
   }
   if (own == nullptr) return taken;
   taken.has_own = true;
+  // A map whose head is cut: what names it in the message keeps it from being taken for the GPU's.
+  if (const std::string named = pool_named(message); own->allocator.empty() && memory_of(named) == PoolMemory::kHost)
+    own->allocator = named;
   const auto requested = message.numbers.find("requested");
   if (requested == message.numbers.end()) {
     if (own->rounded)

@@ -10,6 +10,7 @@
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/others.h"
 #include "sources/error_text/text_limits.h"
+#include "sources/pool_names.h"
 
 namespace faultline {
 namespace {
@@ -204,6 +205,51 @@ bool names_pinned_call(std::string_view text, std::size_t at) {
   const std::size_t next = std::min(end + 1, text.size());
   return has_any(text.substr(begin, end - begin), kCalls) ||
          has_any(text.substr(next, line_end(text, next, kLongestLine) - next), kCalls);
+}
+
+void settle_kind(std::string_view text, const Survey& seen, Chosen& chosen) {
+  ErrorMessage& message = chosen.message;
+  if (message.kind == "rocm-timeout") {
+    constexpr std::size_t kNear = 8192;
+    const std::string next = lower_case(text.substr(chosen.begin, kNear));
+    const bool is_reset = next.find("gpu reset begin") != std::string::npos;
+    if (is_reset) message.kind = "rocm-reset";
+    if (!is_reset && next.find("soft recovered") != std::string::npos) {
+      message.kind = "rocm-recovered";
+      message.words["benign"] = "yes";
+    }
+  }
+  if (message.framework == "onnxruntime" && message.kind == "out-of-memory") {
+    static constexpr std::array<std::string_view, 9> kDevice = {"CUDA",
+                                                                "cuda",
+                                                                "Cuda",
+                                                                "GPU",
+                                                                "gpu",
+                                                                "TensorrtExecutionProvider",
+                                                                "DmlExecutionProvider",
+                                                                "ROCM",
+                                                                "BFCArena for Hip"};
+    static constexpr std::array<std::string_view, 3> kHost = {"CPUExecutionProvider", "BFCArena for Cpu",
+                                                              "BFCArena for CPU"};
+    if (!has_any(text, kDevice)) {
+      if (has_any(text, kHost))
+        message.kind = "host-arena";
+      else
+        message.words["status"] = "unknown memory";
+    }
+  }
+  // TensorFlow tells of the pool in a line of its own, which may stand below the operation's.
+  if (message.framework == "tensorflow" && message.kind == "out-of-memory" && message.words.count("allocator") == 0 &&
+      message.words.count("disguise") == 0) {
+    std::string pool;
+    for (const Chosen& other : seen.all) {
+      const auto named = other.message.words.find("allocator");
+      if (named == other.message.words.end() || other.message.tag != message.tag) continue;
+      if (!pool.empty() && pool != named->second) return;
+      pool = named->second;
+    }
+    if (!pool.empty() && memory_of(pool) == PoolMemory::kHost) message.words["allocator"] = pool;
+  }
 }
 
 void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, Trace& trace) {

@@ -10,6 +10,8 @@ namespace faultline {
 
 // Whether the call that failed asks for page-locked memory of the host.
 bool names_pinned_call(std::string_view text, std::size_t at);
+// What decides between the kinds of one message: the arena's provider, what the driver did next, the pool of the line beside it.
+void settle_kind(std::string_view text, const Survey& seen, Chosen& chosen);
 void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, Trace& trace);
 
 }  // namespace faultline
