@@ -37,7 +37,7 @@ def mark(memory, tensor, dim: int = 0, firm: float = 0.0, most: float = 1.0) -> 
 @contextlib.contextmanager
 def made_with(memory, rows: int, firm: float = 0.0, most: float = 1.0):
     """Results with so many rows are made here, which are the most there can be, or a share."""
-    memory.any_loose, memory.loose = True, {rows: (firm, most)}
+    memory.any_loose, memory.loose, memory.loose_places = True, {rows: (firm, most)}, ()
     try:
         yield
     finally:
@@ -53,12 +53,14 @@ def _loose_dim(memory, tensor) -> tuple[int, tuple[float, float]] | None:
 
 
 def of(memory, func, args, operands) -> dict[int, tuple[float, float]] | None:
-    """Sizes of dimensions that may be others, and the shares of each that are there at both ends."""
+    """Sizes of dimensions that may be others, and the shares of each that are there at both ends. Where something else has such a size, too, only a dimension of the same number is meant."""
+    memory.loose_places = ()
     if not memory.any_loose:
         return None
     if func is aten.cat.default:
         return _joined(memory, args)
     found: dict[int, tuple[float, float]] = {}
+    places, others = set(), []
     for position, tensor in enumerate(operands):
         if (loose := _loose_dim(memory, tensor)) is not None:
             dim, ends = loose
@@ -66,6 +68,11 @@ def of(memory, func, args, operands) -> dict[int, tuple[float, float]] | None:
                 continue
             known = found.get(tensor.size(dim))
             found[tensor.size(dim)] = ends if known is None else (min(known[0], ends[0]), max(known[1], ends[1]))
+            places.add((tensor.size(dim), dim))
+            others.extend(size for d, size in enumerate(tensor.size()) if d != dim)
+        else:
+            others.extend(tensor.size())
+    memory.loose_places = {(size, dim) for size, dim in places if size in others}
     return found or None
 
 
@@ -82,7 +89,7 @@ def check(memory, name: str, operands, problem: Exception) -> None:
         ) from problem
 
 
-def _joined(memory, args) -> dict[int, float] | None:
+def _joined(memory, args) -> dict[int, tuple[float, float]] | None:
     dim, rows, firm_rows, most_rows, any_loose = (args[1] if len(args) > 1 else 0), 0, 0.0, 0.0, False
     found: dict[int, tuple[float, float]] = {}
     for tensor in args[0]:
@@ -106,10 +113,15 @@ def of_result(memory, tensor, size_bytes: int):
     """(the bytes it takes, what is to be known of its storage)."""
     for dim in range(tensor.dim()) if memory.loose else ():
         ends = memory.loose.get(tensor.size(dim))
-        if ends is not None:
+        if ends is not None and _is_meant(memory, tensor.size(dim), dim):
             size = _estimated(size_bytes, *ends) if size_bytes else size_bytes
             return size, Loose(max(1, tensor.stride(dim)), *ends)
     return size_bytes, None
+
+
+def _is_meant(memory, size: int, dim: int) -> bool:
+    dims = [place[1] for place in memory.loose_places if place[0] == size]
+    return not dims or dim in dims
 
 
 def _estimated(size_bytes: int, firm: float, most: float) -> Estimated:

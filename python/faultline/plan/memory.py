@@ -103,6 +103,7 @@ class Memory:
         self.size_of = None  # function(tensor, stack, bytes) → the bytes it takes, for a remedy
         self.any_loose = False  # a size depended on values
         self.loose = None  # of the operation that runs: sizes of dimensions that may be others
+        self.loose_places = ()  # (size, dimension) of those that others have, too
         self.unseen = False  # what is made now is Faultline's own, and not on the device
 
     @property

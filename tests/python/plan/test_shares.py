@@ -126,3 +126,18 @@ def test_every_routing_needs_what_lies_in_the_interval(peaks, trains):
     for way in ("even", "first", "last"):
         real = peaks("real", "--real", way=way, trains=trains)["peak"]["allocated"]
         assert told["allocated_least"] <= real <= told["allocated_most"] + (1 << 20), way
+
+
+def test_a_width_that_equals_the_rows_of_an_expert_does_not_vary(binary, tmp_path):
+    """2048 rows of each expert, and layers as wide, or nearly."""
+    peaks = []
+    for width in (2048, 2056):
+        (tmp_path / "train.py").write_text(MIXTURE.replace("= 4096, 256,", f"= 4096, {width},"))
+        command = [binary, "plan", "--gpu", "T4", "--no-try", "-o", str(tmp_path / f"run{width}"), "--"]
+        done = subprocess.run(
+            [*command, sys.executable, "train.py", "even", "trains"], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        peaks.append(json.loads((tmp_path / f"run{width}" / "report.json").read_text())["plan"]["peak"])
+    for end in ("allocated_least", "allocated", "allocated_most"):
+        assert abs(peaks[0][end] - peaks[1][end]) < 0.02 * peaks[1][end], end
