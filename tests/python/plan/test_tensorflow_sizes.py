@@ -62,6 +62,15 @@ def test_what_is_small_is_computed_with_the_elements_that_were_looked_at(plan):
     assert ran.out.split() == ["4", "True"], ran.err
 
 
+@pytest.mark.parametrize("device, waits", [("/GPU:0", True), ("/CPU:0", False)])
+def test_elements_that_wait_on_the_gpu_are_told_with_the_verdict(plan, device, waits):
+    ran = plan(
+        f"d = tf.data.Dataset.range(4).map(lambda i: tf.zeros([1024])).apply(tf.data.experimental.prefetch_to_device('{device}', 2))\nfor x in d: tf.reduce_sum(x)\n"
+    )
+    ahead = [note for note in ran.notes() if "holds on the GPU ahead" in note.get("verdict", "")]
+    assert ran.status == 0 and bool(ahead) == waits, ran.err
+
+
 def test_a_pipeline_that_fails_fails_in_the_program(plan):
     ran = plan(
         "d = tf.data.Dataset.range(3).map(lambda n: tf.ensure_shape(tf.zeros([n + 1]), [1])).batch(1)\ng = tf.function(lambda it: tf.reduce_sum(next(it)))\n"

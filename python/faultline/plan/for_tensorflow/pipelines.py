@@ -11,6 +11,26 @@ _MOST_ELEMENTS = 1000  # of a data set whose elements are of different sizes
 _MOST_BYTES = 64 << 20  # of elements that are given to a graph that is computed
 
 
+def install(session) -> None:
+    """Elements that a pipeline puts on the GPU ahead of the program are nobody's argument yet: how many wait there is told by nothing that is followed."""
+    import tensorflow as tf
+    from tensorflow.python.data.experimental.ops import prefetching_ops
+
+    copy_to_device = prefetching_ops.copy_to_device
+
+    def copied(target_device, *arguments, **named):
+        if "GPU" in str(target_device).upper() and not session.closed:
+            session.notes.add(
+                "mode",
+                "elements of a pipeline that wait on the GPU until the program takes them (prefetch_to_device, copy_to_device) are not counted: up to buffer_size of them",
+                "",
+                verdict="without the elements that a pipeline holds on the GPU ahead",
+            )
+        return copy_to_device(target_device, *arguments, **named)
+
+    prefetching_ops.copy_to_device = tf.data.experimental.copy_to_device = copied
+
+
 class PipelineEnded(Exception):
     """The pipeline has no more, or failed: that is the program's, in TensorFlow's own words."""
 

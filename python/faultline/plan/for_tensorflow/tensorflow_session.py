@@ -39,13 +39,14 @@ class TensorFlowSession(PoolSession):
     def install(self) -> None:
         from tensorflow.python.framework import ops
 
-        from . import eager, graphs, tensorflow_devices
+        from . import eager, graphs, pipelines, tensorflow_devices
 
         tensorflow_devices.install(self)
         self.eager = eager.Eager(self)
         self.eager.install()
         tensorflow_devices.show_devices(self)
         graphs.install(self)
+        pipelines.install(self)
         stand_in_reads.note_reads(self, ops.EagerTensor.__mro__[1], _METHODS, self.tensors.is_stand_in)
         super().install()
 
