@@ -34,6 +34,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kList = "files";
 constexpr const char* kHoldsRuns = "holds_runs";
 constexpr const char* kIgnored = ".gitignore";
+constexpr const char* kIgnoresAll = "*\n";
 
 // What the names in a folder may be.
 enum class Kind : std::uint8_t { kRun, kTries, kFiles };
@@ -211,7 +212,7 @@ std::string make_runs_folder(const std::string& path) {
     if (!name.starts_with(kIgnored) && !name.starts_with(layout::kMark)) return {};
   }
   if (problem) return {};
-  if (!is_there(real + "/" + kIgnored) && !write_text(real + "/" + kIgnored, "*\n")) return {};
+  if (!is_there(real + "/" + kIgnored) && !write_text(real + "/" + kIgnored, kIgnoresAll)) return {};
   const Json mark = {{"faultline", FAULTLINE_VERSION}, {kHoldsRuns, true}};
   return write_text(mark_in(real), mark.dump(2) + "\n") ? path : "";
 }
@@ -261,9 +262,30 @@ void list_own_files(const std::string& folder) {
   if (Status written = write_mark(folder, &found); !written) hint(written.error().message());
 }
 
+namespace {
+
+// Where it has the mark of the folder of all runs, and nothing in it but that and what git reads.
+void remove_runs_folder(const std::string& folder) {
+  const Result<std::string> text = read_plain_file(mark_in(folder), kMostJsonBytes);
+  const Result<std::string> ignored = read_plain_file(folder + "/" + kIgnored, kMostJsonBytes);
+  if (!text || !ignored || *ignored != kIgnoresAll) return;
+  const Result<Json> mark = parse_json<Json>(*text);
+  if (!mark || !mark->is_object() || !mark->contains(kHoldsRuns)) return;
+  std::error_code problem;
+  const auto entries = std::distance(fs::directory_iterator(folder, problem), fs::directory_iterator());
+  if (problem || entries != 2) return;
+  ::unlink((folder + "/" + kIgnored).c_str());
+  ::unlink(mark_in(folder).c_str());
+  ::rmdir(folder.c_str());
+}
+
+}  // namespace
+
 void remove_own_folder(const std::string& folder) {
   remove_found(folder, look_through(folder));
-  ::rmdir(folder.c_str());
+  if (::rmdir(folder.c_str()) != 0) return;
+  const fs::path above = fs::path(folder).parent_path();
+  if (above.filename() == kRunsFolder) remove_runs_folder(above.string());
 }
 
 }  // namespace faultline::cli

@@ -54,6 +54,7 @@ std::string make_page(Viewed viewed, const PageOptions& options) {
   plain.text.colour = false;
   plain.text.unicode = true;
   plain.text.width = 100;
+  if (!plain.with_source) plain.text.source = {};
   const Snippets snippets = plain.with_source ? read_snippets(viewed) : Snippets();
   const std::string title = escaped(title_of(viewed), 200);
   std::string out(kPageBegins);

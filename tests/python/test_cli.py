@@ -675,7 +675,7 @@ SHAPES = "mat1 and mat2 shapes cannot be multiplied (3x4 and 5x6)"
             "memory/out-of-memory",
             "error",
             "cell [2]",
-            "2.00 GiB were asked for",
+            "2.00 GiB was requested",
         ),
     ],
     ids=["order", "printed", "key", "went-on", "twin"],

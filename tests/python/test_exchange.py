@@ -70,7 +70,8 @@ def test_each_form_says_what_the_report_says(input):
     for finding in report["findings"]:
         assert (f"`{finding['rule']}`" in above) == (finding["severity"] != "note")
         if finding["severity"] != "note" and finding["location"].get("line"):
-            assert f":{finding['location']['line']}" in above or finding["call_path"]
+            line = finding["location"]["line"]  # of a cell of a notebook: "cell [4], line 2"
+            assert f":{line}" in above or f", line {line}" in above or finding["call_path"]
 
 
 def test_several_inputs_are_one_document():

@@ -23,7 +23,7 @@ _TELL_AND_WAIT = "env -0 | tr '\\n\\0' ' \\n' | grep ^FAULTLINE_; echo; exec cat
 _THEN_CLEAN = 'folder=$1 kernel=$2; shift 2; "$@"; [ -e "/proc/$kernel/exe" ] || [ -e "$folder/cell.json" ] || rm -rf -- "$folder"'
 _PASSED_ON = ("FAULTLINE_ROOM", "FAULTLINE_DRIVER", "FAULTLINE_RUN_FOLDER")
 _END_S = 0.5
-_WRITTEN_AFTER_S = 0.6  # `run` writes what is not full twice a second, a busy machine later
+_BETWEEN_S = 0.3  # the parts of one look of `run` are written closer together than that, two looks are not
 _WRITTEN_WITHIN_S = 5.0
 _COARSE_CLOCK_S = 0.01  # of file systems
 
@@ -109,18 +109,21 @@ class LateRecorder:
             self._marked = time.time()
 
     def wait_until_written(self) -> None:
-        until = time.monotonic() + _WRITTEN_WITHIN_S
-        pause = _WRITTEN_AFTER_S
-        while self.is_on and pause > 0:
-            time.sleep(pause)
-            pause = 0 if self._is_written() or time.monotonic() > until else 0.1
+        """`run` writes all that is there twice a second, a busy machine later. What it writes at the moment of the last mark may be of before it, the next is not."""
+        until, first = time.monotonic() + _WRITTEN_WITHIN_S, None
+        while self.is_on and time.monotonic() < until:
+            time.sleep(0.05)
+            written = self._last_written()
+            if first is None and written >= self._marked - _COARSE_CLOCK_S:
+                first = written
+            if first is not None and written >= first + _BETWEEN_S:
+                return
 
-    def _is_written(self) -> bool:
-        """Whether the last mark was: it is the last that was recorded."""
+    def _last_written(self) -> float:
         paths = glob.glob(os.path.join(glob.escape(self.folder), "process-*.faultline"))
         with contextlib.suppress(OSError):
-            return any(os.stat(path).st_mtime >= self._marked - _COARSE_CLOCK_S for path in paths)
-        return False
+            return max((os.stat(path).st_mtime for path in paths), default=0.0)
+        return 0.0
 
     def stop(self) -> None:
         keeper, self._keeper = self._keeper, None

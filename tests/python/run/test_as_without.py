@@ -390,7 +390,7 @@ def test_a_report_that_dies_costs_the_report_and_not_the_status(tmp_path, end):
             os.kill(child, signal.SIGKILL)
     _, err = process.communicate(timeout=60)
     assert process.returncode == (9 if "exit" in end else -signal.SIGSEGV)
-    assert "ended by signal 9" in err
+    assert "killed by signal 9" in err
 
 
 def test_a_report_without_memory_costs_the_report_and_not_the_status(tmp_path, monkeypatch):
