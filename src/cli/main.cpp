@@ -60,9 +60,8 @@ std::string nearest_option(const CLI::App& app, int argument_count, char** argum
 std::string meant(const CLI::App& app, int argument_count, char** arguments, const std::vector<std::string>& command,
                   const std::string& problem) {
   if (argument_count < 2)
-    return "a verb is missing: explain, replay, run, plan, view, diff, pack, rule, gpus, demo or doctor; faultline "
-           "--help "
-           "tells what each does";
+    return "a verb is missing: explain, replay, run, plan, view, diff, pack, rule, gpus, demo or doctor; "
+           "faultline --help tells what each does";
   const std::string word = arguments[1];
   std::vector<std::string> verbs;
   for (const CLI::App* verb : shown_verbs(app)) verbs.push_back(verb->get_name());

@@ -193,6 +193,36 @@ std::string without_slashes(std::string path) {
   return path;
 }
 
+// What the folder of all runs has beside the runs.
+bool write_runs_mark(const std::string& folder) {
+  const std::string ignored = folder + "/" + kIgnored;
+  if (!is_there(ignored) && !write_text(ignored, kIgnoresAll)) return false;
+  const Json mark = {{"faultline", FAULTLINE_VERSION}, {kHoldsRuns, true}};
+  return write_text(mark_in(folder), mark.dump(2) + "\n").ok();
+}
+
+enum class RunsMark : std::uint8_t { kNone, kOurs, kForeign };
+
+RunsMark runs_mark_of(const std::string& folder) {
+  const Result<std::string> text = read_plain_file(mark_in(folder), kMostJsonBytes);
+  if (!text) return RunsMark::kNone;
+  const Result<Json> mark = parse_json<Json>(*text);
+  return mark && mark->is_object() && mark->contains("faultline") && mark->contains(kHoldsRuns) ? RunsMark::kOurs
+                                                                                                 : RunsMark::kForeign;
+}
+
+// The folder of all runs, where nothing is in it but its mark and what git reads.
+void remove_runs_folder(const std::string& folder) {
+  const Result<std::string> ignored = read_plain_file(folder + "/" + kIgnored, kMostJsonBytes);
+  if (runs_mark_of(folder) != RunsMark::kOurs || !ignored || *ignored != kIgnoresAll) return;
+  std::error_code problem;
+  const auto entries = std::distance(fs::directory_iterator(folder, problem), fs::directory_iterator());
+  if (problem || entries != 2) return;
+  ::unlink((folder + "/" + kIgnored).c_str());
+  ::unlink(mark_in(folder).c_str());
+  if (::rmdir(folder.c_str()) != 0) (void)write_runs_mark(folder);  // another run began in it at this moment
+}
+
 }  // namespace
 
 std::string make_runs_folder(const std::string& path) {
@@ -201,20 +231,14 @@ std::string make_runs_folder(const std::string& path) {
   struct stat seen {};
   if (!folder || ::fstat(folder.number(), &seen) != 0 || seen.st_uid != ::geteuid()) return {};
   const std::string real = "/proc/self/fd/" + std::to_string(folder.number());
-  if (const Result<std::string> text = read_plain_file(mark_in(real), kMostJsonBytes)) {
-    const Result<Json> mark = parse_json<Json>(*text);
-    return mark && mark->is_object() && mark->contains("faultline") && mark->contains(kHoldsRuns) ? path : "";
-  }
+  if (const RunsMark mark = runs_mark_of(real); mark != RunsMark::kNone) return mark == RunsMark::kOurs ? path : "";
   // just made, perhaps by another run at the same moment; anything else in it is somebody's
   std::error_code problem;
   for (const fs::directory_entry& entry : fs::directory_iterator(real, problem)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kIgnored) && !name.starts_with(layout::kMark)) return {};
   }
-  if (problem) return {};
-  if (!is_there(real + "/" + kIgnored) && !write_text(real + "/" + kIgnored, kIgnoresAll)) return {};
-  const Json mark = {{"faultline", FAULTLINE_VERSION}, {kHoldsRuns, true}};
-  return write_text(mark_in(real), mark.dump(2) + "\n") ? path : "";
+  return !problem && write_runs_mark(real) ? path : "";
 }
 
 OwnFolder make_own_folder(const WantedFolder& wanted) {
@@ -261,25 +285,6 @@ void list_own_files(const std::string& folder) {
   const Found found = look_through(folder);
   if (Status written = write_mark(folder, &found); !written) hint(written.error().message());
 }
-
-namespace {
-
-// Where it has the mark of the folder of all runs, and nothing in it but that and what git reads.
-void remove_runs_folder(const std::string& folder) {
-  const Result<std::string> text = read_plain_file(mark_in(folder), kMostJsonBytes);
-  const Result<std::string> ignored = read_plain_file(folder + "/" + kIgnored, kMostJsonBytes);
-  if (!text || !ignored || *ignored != kIgnoresAll) return;
-  const Result<Json> mark = parse_json<Json>(*text);
-  if (!mark || !mark->is_object() || !mark->contains(kHoldsRuns)) return;
-  std::error_code problem;
-  const auto entries = std::distance(fs::directory_iterator(folder, problem), fs::directory_iterator());
-  if (problem || entries != 2) return;
-  ::unlink((folder + "/" + kIgnored).c_str());
-  ::unlink(mark_in(folder).c_str());
-  ::rmdir(folder.c_str());
-}
-
-}  // namespace
 
 void remove_own_folder(const std::string& folder) {
   remove_found(folder, look_through(folder));

@@ -6,6 +6,7 @@ release and the GPU, and takes the first that accepts the inputs. Order and limi
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -228,34 +229,21 @@ def install(session) -> None:
         required = any(t.requires_grad for t in (query, key, value))
         grad = torch.is_grad_enabled() and required
         with torch.autocast("cuda", enabled=False):
-            kind = choose(
-                query,
-                key,
-                value,
-                attn_mask,
-                dropout_p,
-                is_causal,
-                scale,
-                enable_gqa,
-                grad,
-                session.gpus[query.get_device()],
-                enabled,
-                release,
+            chosen = functools.partial(
+                choose,
+                mask=attn_mask,
+                dropout=dropout_p,
+                causal=is_causal,
+                scale=scale,
+                gqa=enable_gqa,
+                needs_grad=grad,
+                gpu=session.gpus[query.get_device()],
+                enabled=enabled,
+                release=release,
             )
+            kind = chosen(query, key, value)
             if kind == "math" and any(t.stride(-1) != 1 for t in (query, key, value)) and session.strided_attention:
-                dense = [t.contiguous() if t.stride(-1) != 1 else t for t in _looks(query, key, value)]
-                fused = choose(
-                    *dense,
-                    attn_mask,
-                    dropout_p,
-                    is_causal,
-                    scale,
-                    enable_gqa,
-                    grad,
-                    session.gpus[query.get_device()],
-                    enabled,
-                    release,
-                )
+                fused = chosen(*(t.contiguous() if t.stride(-1) != 1 else t for t in _looks(query, key, value)))
                 if fused != "math" and session.strided_attention(fused):
                     return scaled_dot_product_attention(
                         query.contiguous(),
