@@ -20,11 +20,13 @@ BESIDE = {
     "driver": ["base", "trace"],
     "confine": ["base"],
     "pack": ["base", "trace", "sources"],
+    "process": ["base", "trace", "confine", "sources", "facts", "models", "driver", "plan"],
+    "doctor": ["base", "confine", "driver", "process"],
     "capture": ["base", "trace", "driver"],
     "vgpu": ["base", "trace", "driver"],
     "dryrun": ["base", "trace", "sources", "facts", "models"],
 }
-MORE = {"cli": ["driver", "confine", "pack"]}
+MORE = {"cli": ["confine", "pack", "process", "doctor"]}
 MOST_LINES = 500
 
 

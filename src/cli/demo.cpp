@@ -12,10 +12,10 @@
 
 #include "base/safe_text.h"
 #include "base/shell_words.h"
-#include "cli/installation.h"
 #include "cli/options.h"
-#include "cli/own_folder.h"
-#include "cli/private_files.h"
+#include "process/installation.h"
+#include "process/own_folder.h"
+#include "process/private_files.h"
 
 namespace faultline::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "cli/options.h"
-#include "cli/progress.h"
+#include "process/progress.h"
 #include "report/assemble.h"
 #include "report/growth_text.h"
 #include "sources/input.h"

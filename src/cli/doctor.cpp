@@ -6,15 +6,18 @@
 #include <climits>
 #include <nlohmann/json.hpp>
 
+#include "base/environment.h"
 #include "base/safe_text.h"
-#include "cli/doctor_judgement.h"
-#include "cli/doctor_machine.h"
 #include "cli/options.h"
+#include "doctor/judgement.h"
+#include "doctor/machine.h"
 #include "fmt/format.h"
 #include "report/text.h"
 
 namespace faultline::cli {
 namespace {
+
+using namespace doctor;
 
 using Json = nlohmann::ordered_json;
 

@@ -5,8 +5,9 @@
 
 #include "cli/options.h"
 #include "cli/perfetto.h"
-#include "cli/progress.h"
 #include "models/gpus.h"
+#include "process/overwriting.h"
+#include "process/progress.h"
 #include "report/assemble.h"
 #include "report/exit_status.h"
 #include "sources/input.h"

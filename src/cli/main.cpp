@@ -17,7 +17,7 @@
 #include "base/nearest_word.h"
 #include "cli/help.h"
 #include "cli/options.h"
-#include "cli/signals.h"
+#include "process/signals.h"
 #include "rules/rule.h"
 
 namespace faultline::cli {

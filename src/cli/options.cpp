@@ -1,48 +1,26 @@
 #include "cli/options.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
-#include "base/safe_text.h"
-#include "cli/installation.h"
-#include "cli/progress.h"
+#include "base/environment.h"
+#include "process/installation.h"
+#include "process/terminal.h"
 #include "report/exit_status.h"
 #include "report/json.h"
 #include "report/neighbours/exchange.h"
 #include "report/rule_pages.h"
-#include "trace/file_format.h"
 #include "view/snippets.h"
 
 namespace faultline::cli {
 namespace {
-
-int terminal_width(int descriptor) {
-  winsize size{};
-  if (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) return size.ws_col;
-  const int stated = std::atoi(environment("COLUMNS").c_str());
-  return stated > 0 ? stated : 80;
-}
-
-bool speaks_utf8(int descriptor) {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const std::string value = environment(name);
-    if (value.empty()) continue;
-    return value.find("UTF-8") != std::string::npos || value.find("utf8") != std::string::npos ||
-           value.find("UTF8") != std::string::npos || value.find("utf-8") != std::string::npos;
-  }
-  // files and pipes are UTF-8 everywhere today; a terminal without a locale may not be
-  return ::isatty(descriptor) == 0;
-}
 
 // Its text. A report that was written may name anything for a rule.
 std::string rule_page(std::string_view rule) {
@@ -51,11 +29,6 @@ std::string rule_page(std::string_view rule) {
 }
 
 }  // namespace
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::string() : std::string(value);
-}
 
 void add_format_option(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats) {
   std::string words = "terminal (default), json";
@@ -90,34 +63,6 @@ void add_folder_options(CLI::App& verb, WantedFolder& folder) {
           ->option_text("DIR");
   verb.add_flag("--force", folder.force, "with -o: replaces an earlier run of Faultline's in DIR, and nothing else")
       ->needs(named);
-}
-
-bool is_same_file(const std::string& a, const std::string& b) {
-  std::error_code problem;
-  return std::filesystem::equivalent(a, b, problem) && !problem;
-}
-
-bool may_be_overwritten(const std::string& path, std::string_view ours) {
-  std::error_code problem;
-  if (path.empty() || !std::filesystem::exists(std::filesystem::symlink_status(path, problem))) return true;
-  if (!std::filesystem::is_regular_file(path, problem)) return false;  // a device, a pipe, a folder, a link to nothing
-  if (std::filesystem::file_size(path, problem) == 0) return true;
-  std::ifstream file(path, std::ios::binary);
-  std::string begin(ours.size(), '\0');
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return begin == ours;
-}
-
-bool may_be_overwritten(const std::string& path) {
-  return may_be_overwritten(path, std::string(kTraceFileMagic.begin(), kTraceFileMagic.end()));
-}
-
-void hint(const std::string& sentence) {
-  Progress::make_way();
-  std::string line = "faultline: " + sentence;
-  if (line.back() != '.') line += '.';
-  // One line whatever it quotes: paths and inputs may hold line ends and terminal codes.
-  std::fprintf(stderr, "%s\n", shown(line).c_str());
 }
 
 int fail(const std::string& sentence, ExitStatus status) {

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/own_folder.h"
+#include "process/hint.h"
+#include "process/own_folder.h"
 #include "report/report.h"
 #include "report/terminal.h"
 #include "sources/input.h"
@@ -18,6 +19,8 @@ class App;
 }
 
 namespace faultline::cli {
+
+using namespace process;  // what most verbs are made of
 
 enum ExitStatus { kClean = 0, kFindings = 1, kBadInput = 2, kInternalError = 3 };
 
@@ -41,17 +44,6 @@ int fail(const std::string& sentence, ExitStatus status = kBadInput);
 
 // -o DIR and --force, of verbs that keep a run.
 void add_folder_options(CLI::App& verb, WantedFolder& folder);
-
-// Writing the one would be the end of the other.
-bool is_same_file(const std::string& a, const std::string& b);
-// it is not there, is empty, or is what Faultline itself writes: a file that begins like that; a trace
-bool may_be_overwritten(const std::string& path, std::string_view ours);
-bool may_be_overwritten(const std::string& path);
-
-// Prints "faultline: SENTENCE" to standard error, and nothing changes: a choice that was made for the user.
-void hint(const std::string& sentence);
-
-std::string environment(const char* name);  // empty where it is not set
 
 // Writes to standard output, or where told; a closed pipe is the reader's choice, a full disk is an error (status 2).
 int write_out(const std::string& text, int status, int descriptor = 1);

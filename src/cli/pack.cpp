@@ -11,15 +11,17 @@
 #include <fstream>
 #include <optional>
 
+#include "base/environment.h"
 #include "base/safe_text.h"
 #include "base/units.h"
 #include "base/whole_file.h"
 #include "cli/options.h"
-#include "cli/private_files.h"
-#include "cli/progress.h"
-#include "cli/signals.h"
 #include "fmt/format.h"
 #include "pack/make_pack.h"
+#include "process/overwriting.h"
+#include "process/private_files.h"
+#include "process/progress.h"
+#include "process/signals.h"
 #include "sources/source.h"
 
 namespace faultline::cli {

@@ -6,17 +6,17 @@
 
 #include "base/given_size.h"
 #include "base/units.h"
-#include "cli/dry_run_files.h"
-#include "cli/op_memory.h"
 #include "cli/options.h"
 #include "cli/perfetto.h"
-#include "cli/plan_run.h"
-#include "cli/run_folder.h"
-#include "cli/signals.h"
 #include "confine/confined_program.h"
 #include "fmt/format.h"
 #include "models/gpus.h"
 #include "plan/make_plan.h"
+#include "process/dry_run_files.h"
+#include "process/op_memory.h"
+#include "process/plan_run.h"
+#include "process/run_folder.h"
+#include "process/signals.h"
 #include "report/assemble.h"
 #include "report/exit_status.h"
 #include "report/json.h"
@@ -226,7 +226,7 @@ int plan(const PlanArguments& arguments) {
   if (held->budget) plan.budget = judge_budget(plan, *held->budget);
   if (held->base) plan.comparison = compare_with_base(*held->base, report, plan, held->allowed);
   attach_plan(report, std::move(plan));
-  if (Status written = write_report(folder, report); !written) hint(written.error().message());
+  if (Status written = write_report(folder, to_json(report)); !written) hint(written.error().message());
   if (arguments.output.format == kPerfetto) {
     const Result<Input> input = open_input(folder);
     if (!input) return fail(input.error().message(shown_folder(folder)));

@@ -4,17 +4,17 @@
 #include <csignal>
 
 #include "base/given_size.h"
-#include "cli/apart.h"
 #include "cli/options.h"
 #include "cli/perfetto.h"
-#include "cli/pool_maps.h"
-#include "cli/progress.h"
-#include "cli/run_again.h"
-#include "cli/run_folder.h"
-#include "cli/run_setup.h"
-#include "cli/unrecorded.h"
 #include "confine/confined_program.h"
 #include "fmt/format.h"
+#include "process/apart.h"
+#include "process/pool_maps.h"
+#include "process/progress.h"
+#include "process/run_again.h"
+#include "process/run_folder.h"
+#include "process/run_setup.h"
+#include "process/unrecorded.h"
 #include "report/assemble.h"
 #include "report/exit_status.h"
 #include "report/json.h"
@@ -64,12 +64,13 @@ int tell_report(const std::string& folder, const RunOptions& options, const Comm
   if (options.output.format == kPerfetto) {
     const std::vector<view::Viewed> viewed = look_at_each({&*input, 1});
     progress.reset();
-    if (Status written = write_report(folder, viewed.front().report); !written) hint(written.error().message());
+    if (Status written = write_report(folder, to_json(viewed.front().report)); !written)
+      hint(written.error().message());
     return write_perfetto(viewed, exit_status(viewed.front().report));
   }
   const Report report = make_report(*input);
   progress.reset();
-  if (Status written = write_report(folder, report); !written) hint(written.error().message());
+  if (Status written = write_report(folder, to_json(report)); !written) hint(written.error().message());
   return tell_run(report, options.output, shown_folder(folder));
 }
 

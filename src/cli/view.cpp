@@ -7,12 +7,15 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/environment.h"
 #include "base/safe_text.h"
 #include "base/units.h"
 #include "base/whole_file.h"
 #include "cli/options.h"
-#include "cli/private_files.h"
-#include "cli/progress.h"
+#include "process/overwriting.h"
+#include "process/private_files.h"
+#include "process/progress.h"
+#include "sources/run_folder/layout.h"
 #include "sources/source.h"
 #include "view/page.h"
 
@@ -41,7 +44,7 @@ Status check_output(const ViewOptions& options, const std::string& page) {
   if (is_same_file(page, options.path)) return Error{page + " is the input itself; give another name with -o", {}, {}};
   std::error_code problem;
   if (fs::is_directory(page, problem)) return Error{page + " is a folder; name a file with -o", {}, {}};
-  if (may_be_overwritten(page, view::kPageBegins)) return Ok{};
+  if (may_be_overwritten(page, layout::kPageBegins)) return Ok{};
   if (!fs::is_regular_file(page, problem)) return Error{page + " is no plain file; give another name with -o", {}, {}};
   if (!options.force)
     return Error{

@@ -18,7 +18,7 @@ constexpr off_t kSmallEnoughToCopy = 64 << 20;
 }  // namespace
 
 FileLayer::FileLayer(std::string root, std::string own) : root_(std::move(root)), own_(std::move(own)) {
-  constexpr std::string_view kRunsFolder = "/.faultline";  // what runs lie in unless told (cli/own_folder.h)
+  constexpr std::string_view kRunsFolder = "/.faultline";  // what runs lie in unless told (process/own_folder.h)
   const std::string above = own_.empty() ? std::string() : parent_of(own_);
   hidden_ = above.ends_with(kRunsFolder) ? above : own_;
   top_.below = "/";

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "report/finding_text.h"
+#include "sources/run_folder/layout.h"
 #include "view/headline.h"
 #include "view/html.h"
 #include "view/sections.h"
@@ -57,7 +58,7 @@ std::string make_page(Viewed viewed, const PageOptions& options) {
   if (!plain.with_source) plain.text.source = {};
   const Snippets snippets = plain.with_source ? read_snippets(viewed) : Snippets();
   const std::string title = escaped(title_of(viewed), 200);
-  std::string out(kPageBegins);
+  std::string out(layout::kPageBegins);
   out += fmt::format(
       "<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '{}'; style-src '{}'; "

@@ -16,9 +16,6 @@
 
 namespace faultline::view {
 
-// How every page begins: a file that does not is not overwritten.
-inline constexpr std::string_view kPageBegins = "<!doctype html>\n<!-- made by faultline view -->\n";
-
 struct Viewed {
   Report report;
   std::string program;  // "train.py"; empty: not known

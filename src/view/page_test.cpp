@@ -8,6 +8,7 @@
 
 #include "report/sample_reports.h"
 #include "rules/rule.h"
+#include "sources/run_folder/layout.h"
 #include "view/headline.h"
 #include "view/html.h"
 #include "view/snippets.h"
@@ -31,7 +32,7 @@ Viewed findings_only(Report report) {
 TEST(ViewPage, FindingsAreReadableWithoutAScript) {
   const Report report = samples::out_of_memory();
   const std::string page = make_page(findings_only(report), {});
-  EXPECT_TRUE(page.starts_with(kPageBegins));
+  EXPECT_TRUE(page.starts_with(layout::kPageBegins));
   for (const Finding& finding : report.findings) {
     EXPECT_NE(page.find(escaped(finding.message)), std::string::npos);
     for (const Try& attempt : finding.tries) EXPECT_NE(page.find(escaped(attempt.what)), std::string::npos);

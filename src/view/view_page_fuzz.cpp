@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "sources/input.h"
+#include "sources/run_folder/layout.h"
 #include "trace/text.h"
 #include "view/page.h"
 
@@ -16,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   view::PageOptions options;
   options.with_source = false;
   const std::string page = view::make_page(view::look_at(input), options);
-  FAULTLINE_CHECK(page.starts_with(view::kPageBegins) && page.ends_with("</html>\n"));
+  FAULTLINE_CHECK(page.starts_with(layout::kPageBegins) && page.ends_with("</html>\n"));
   FAULTLINE_CHECK(page.size() <= view::kMostPageBytes);
   std::size_t scripts = 0;
   for (std::size_t at = page.find("<script"); at != std::string::npos; at = page.find("<script", at + 1)) ++scripts;

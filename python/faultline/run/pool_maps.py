@@ -1,6 +1,6 @@
 """The map of a pool at each request that it refused: <folder>/pool-<pid>_<pool>.<microseconds>.
 
-TensorFlow and JAX write it themselves where TF_BFC_MEMORY_DUMP says so: nothing while all goes well. They write one for each refusal, so `run` keeps the first and the last few (src/cli/pool_maps.h).
+TensorFlow and JAX write it themselves where TF_BFC_MEMORY_DUMP says so: nothing while all goes well. They write one for each refusal, so `run` keeps the first and the last few (src/process/pool_maps.h).
 """
 
 import os

@@ -1,4 +1,4 @@
-// The names in the folder that run and plan leave (docs/run-folder.md). Written by cli, by the recorder and the Python side, read by run_folder.h.
+// The names in the folder that run and plan leave (docs/run-folder.md). Written by process, by the recorder and the Python side, read by run_folder.h.
 #pragma once
 
 #include <string_view>
@@ -11,13 +11,14 @@ inline constexpr std::string_view kRequest = "plan.json";     // what a dry run 
 inline constexpr std::string_view kEffects = "effects.json";  // what a dry run would have written
 inline constexpr std::string_view kInput = "input";           // what a planned program read from its standard input
 inline constexpr std::string_view kLog = "log.txt";           // what a run beside the first printed
-inline constexpr std::string_view kPage = "page.html";        // made by view
+inline constexpr std::string_view kPage = "page.html";        // made by view; every one begins so:
+inline constexpr std::string_view kPageBegins = "<!doctype html>\n<!-- made by faultline view -->\n";
 inline constexpr std::string_view kMark = "made-by-faultline.json";  // whose the folder is, and what of it is the run's
-inline constexpr std::string_view kTries = "tries";           // a plan's runs under changes: a folder like this one each
-inline constexpr std::string_view kLinks = "links";           // to Faultline's own files, where their path cannot be said
-inline constexpr std::string_view kRanks = "ranks";           // what the ranks of a planned program tell each other
-inline constexpr std::string_view kAgain = "again";           // the second run of run --again: a folder like this one
-inline constexpr std::string_view kLarger = "larger";         // a plan's run on a GPU that grows: likewise
+inline constexpr std::string_view kTries = "tries";    // a plan's runs under changes: a folder like this one each
+inline constexpr std::string_view kLinks = "links";    // to Faultline's own files, where their path cannot be said
+inline constexpr std::string_view kRanks = "ranks";    // what the ranks of a planned program tell each other
+inline constexpr std::string_view kAgain = "again";    // the second run of run --again: a folder like this one
+inline constexpr std::string_view kLarger = "larger";  // a plan's run on a GPU that grows: likewise
 
 // Of each process: its number, then what follows it.
 // process-12.faultline, process-12-2.faultline, process-12.json
