@@ -230,7 +230,8 @@ def _become_dry_run(plan_path: str, function, connection: socket.socket) -> None
         with open(plan_path, encoding="utf-8") as file:
             options = json.load(file)
         _be_watched(connection, options)
-        from .plan import await_torch, dry_run_session
+        from .plan import await_torch
+        from .plan.torch import dry_run_session
 
         if not any(name in sys.modules for name in await_torch.FRAMEWORKS):
             import torch  # noqa: F401: what most functions use

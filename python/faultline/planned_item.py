@@ -309,7 +309,7 @@ def _as_told(item, problem: BaseException) -> dict:
         return {"outcome": "skip", "reason": str(problem.msg or "")}
     if type(problem).__module__.startswith("faultline.") or isinstance(problem, SystemExit) and _is_stopped():
         return {"outcome": "not judged"}  # the plan has its reason
-    from .plan.unplannable import Unplannable, of_lost_threads
+    from .plan.session.unplannable import Unplannable, of_lost_threads
 
     if lost := of_lost_threads(problem):
         Unplannable(lost)
@@ -332,14 +332,14 @@ def _as_told(item, problem: BaseException) -> dict:
 
 def _is_stopped() -> bool:
     """By the dry run, whose time is over."""
-    from .plan import dry_run_session
+    from .plan.torch import dry_run_session
 
     return bool(getattr(dry_run_session.current(), "stopped", None))
 
 
 def _held_by_line() -> dict[str, int]:
     """In the copy: bytes of the GPU that tensors hold now, by the line of the program that made them."""
-    from .plan import dry_run_session
+    from .plan.torch import dry_run_session
 
     gc.collect()
     session = dry_run_session.current()
@@ -347,7 +347,7 @@ def _held_by_line() -> dict[str, int]:
     if memory is None:  # JAX or TensorFlow: its pool knows how much is held, and no line
         device = getattr(session, "device", None)
         return {"": device.stats().allocated_bytes} if device is not None else {}
-    from .plan.older_torch import notice_deaths
+    from .plan.torch.release.older_torch import notice_deaths
 
     notice_deaths()
     held: dict[str, int] = {}

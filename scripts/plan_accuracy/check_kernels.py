@@ -22,7 +22,8 @@ from types import SimpleNamespace
 import torch
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
-from faultline.plan import releases, temporaries  # noqa: E402
+from faultline.plan.torch.kernels import temporaries  # noqa: E402
+from faultline.plan.torch.release import releases  # noqa: E402
 
 H200 = SimpleNamespace(
     compute_capability=(9, 0),

@@ -190,7 +190,7 @@ FAULTLINE_API uint64_t faultline_snapshot_blocks(faultline_dryrun* handle, fault
 
 /* --- answers for PyTorch's own tables ---------------------------------------------------------------------------------------------------- */
 
-/* Functions for the places where PyTorch's C++ asks about GPUs (python/faultline/plan/no_gpu.py puts them there): they may be called from any thread
+/* Functions for the places where PyTorch's C++ asks about GPUs (python/faultline/plan/torch/cuda/no_gpu.py puts them there): they may be called from any thread
  * at any time, when Python is gone too. The first argument is the object that was asked, and is not looked at. */
 FAULTLINE_API uint64_t faultline_answer_0(void);
 FAULTLINE_API uint64_t faultline_answer_1(void);

@@ -1,4 +1,4 @@
-// Loops that a dry run ended before their data did, while memory rose in them: it marks where their rounds begin (python/faultline/plan/beyond_loops.py).
+// Loops that a dry run ended before their data did, while memory rose in them: it marks where their rounds begin (python/faultline/plan/torch/program/beyond_loops.py).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // A remedy as a dry run offers it: it applies to what the program was seen to do. What each is, and how a rerun applies it, is in
-// python/faultline/plan/remedies; here they are only chosen and combined.
+// python/faultline/plan/torch/remedies; here they are only chosen and combined.
 #pragma once
 
 #include <cstdint>

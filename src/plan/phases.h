@@ -1,4 +1,4 @@
-// The phases of a dry run, from the marks that it leaves (python/faultline/plan/phases.py): each with its fullest moment and the line of it.
+// The phases of a dry run, from the marks that it leaves (python/faultline/plan/torch/program/phases.py): each with its fullest moment and the line of it.
 #pragma once
 
 #include <cstddef>

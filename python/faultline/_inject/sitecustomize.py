@@ -96,7 +96,7 @@ _users_error = _import_users()
 if os.environ.get("FAULTLINE_PLAN"):
     try:
         _apart(_arm_plan)
-        sys.modules["faultline.plan.vary"].run_changed_script()
+        sys.modules["faultline.plan.source.vary"].run_changed_script()
     except Exception as problem:
         print(
             f"faultline: the dry run could not be prepared in this process ({type(problem).__name__}: {problem})",

@@ -1,0 +1,10 @@
+"""Dry runs: the program runs in its own Python, on a GPU that is not there. Folders stand in the order in which they import each other:
+
+    source/      what the program's own source tells, and changes of it
+    session/     what every dry run has, whatever the framework: the device, the planned GPU, notes, what cannot be planned;
+                 pool_session.py: what the sessions of JAX and TensorFlow share (they end as torch/dry_run_session.py does)
+    remedies/    what a remedy is
+    torch/       PyTorch (its folders are listed there), jax/ and tensorflow/: a session each, and what follows its framework
+
+await_torch.py waits for the program to import one of the three, and begins its session then. Imports are relative: `import torch` is the program's.
+"""

@@ -14,7 +14,8 @@ import sys
 
 from .._import_watch import ImportWatch
 from .._private import private
-from . import environment, vary
+from .session import environment
+from .source import vary
 
 _OLDEST = (2, 1)
 
@@ -23,7 +24,7 @@ begun: list = []  # sessions of frameworks with a pool of their own
 
 
 def start(options: dict) -> None:
-    from . import dry_run_session
+    from .torch import dry_run_session
 
     try:
         _refuse_older()
@@ -102,7 +103,7 @@ class _Import:
 
 def _begin_beside(options: dict, begin) -> None:
     """A framework with a pool of its own: it waits until something is on the GPU."""
-    from . import dry_run_session
+    from .torch import dry_run_session
 
     try:
         begun.append(begin(options))
@@ -127,11 +128,11 @@ def _imported(options: dict, name: str) -> None:
     if name == "torch":
         start(options)
     elif name == "jax":
-        from . import for_jax
+        from . import jax as for_jax
 
         _begin_beside(options, for_jax.begin)
     else:
-        from . import for_tensorflow
+        from . import tensorflow as for_tensorflow
 
         _begin_beside(options, for_tensorflow.begin)
 

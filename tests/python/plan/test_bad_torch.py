@@ -81,7 +81,7 @@ def test_one_that_is_not_installed_is_called_so_also_where_the_program_goes_on(b
 )
 def test_a_release_that_is_not_known_is_said(monkeypatch, version, words):
     torch = pytest.importorskip("torch")
-    from faultline.plan import releases
+    from faultline.plan.torch.release import releases
 
     words = words.format(newest=".".join(map(str, releases.NEWEST)))
     monkeypatch.setattr(torch, "__version__", version)

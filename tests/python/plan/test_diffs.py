@@ -250,7 +250,7 @@ def fake_work():
 def accumulated(tmp_path, program: str, many: int = 4) -> list:
     from dataclasses import asdict
 
-    from faultline.plan.remedies.accumulating import accumulation_edits
+    from faultline.plan.torch.remedies.accumulating import accumulation_edits
 
     file = tmp_path / f"loop_{len(list(tmp_path.iterdir()))}.py"
     file.write_text(program)
@@ -301,7 +301,7 @@ def test_what_cannot_be_written_truly_is_not_written(tmp_path, loop):
 def test_a_name_is_found_where_all_usual_ones_are_taken():
     import ast
 
-    from faultline.plan.remedies.edits import unused_name
+    from faultline.plan.source.edits import unused_name
 
     assert unused_name(ast.parse("x = 1"), ("out", "output")) == "out"
     assert unused_name(ast.parse("import a as out\ndef f(output): pass"), ("out", "output")) == "output_2"

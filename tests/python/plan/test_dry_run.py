@@ -247,7 +247,7 @@ def test_the_end_waits_for_the_backward_threads_to_let_go_of_the_pass(dry_run):
         dry_run("""
         import os, sys, weakref
         import torch
-        from faultline.plan import dry_run_session
+        from faultline.plan.torch import dry_run_session
         stash = torch._C._stash_obj_in_tls
         def noted(name, value):
             global held
@@ -556,7 +556,7 @@ def test_batches_of_large_host_data_are_made_from_it_once(dry_run, touched):
     """Each of their rows stands for a place in data that is made when somebody reads: once for all, unless it has been written into."""
     run = dry_run(f"""
         import torch
-        from faultline.plan import host_tensors
+        from faultline.plan.torch.dispatch import host_tensors
         torch.empty(1 << 24)  # from here on large tensors wait
         data = torch.randn(4096, 1024)
         batches = [torch.stack([data[row] for row in range(start, start + 256)]) for start in (0, 256, 512)]

@@ -11,7 +11,7 @@ from common import ROOT
 from dry import T4, dry_run, interpreter_with
 
 sys.path.insert(0, str(ROOT / "python"))
-from faultline.plan.for_jax import gpu_compiler  # noqa: E402
+from faultline.plan.jax import gpu_compiler  # noqa: E402
 
 pytestmark = [
     pytest.mark.skipif(
@@ -389,7 +389,7 @@ def test_a_compiler_that_fails_without_words_is_told_by_its_type(monkeypatch, pr
 
 
 def test_what_goes_wrong_inside_is_no_error_of_the_programs_and_no_verdict(plan):
-    broken = "from faultline.plan.for_jax import executions\nexecutions.Executions._stand_ins = lambda *_: 1 / 0\n"
+    broken = "from faultline.plan.jax import executions\nexecutions.Executions._stand_ins = lambda *_: 1 / 0\n"
     ran = plan(broken + "x = jnp.ones((1024, 1024))\nprint(float((x @ x)[0, 0]))\n")
     assert ran.out.split() == ["1024.0"] and "ZeroDivisionError" in ran.summary["unplanned"]["text"]
 
@@ -418,7 +418,7 @@ def test_a_function_of_a_running_program(binary, tmp_path):
 
 
 def test_nor_is_it_in_a_function_that_was_compiled_ahead(plan):
-    broken = "from faultline.plan.for_jax import executions\nexecutions.Constants = lambda *_: 1 / 0\n"
+    broken = "from faultline.plan.jax import executions\nexecutions.Constants = lambda *_: 1 / 0\n"
     ran = plan("x = jnp.ones((1024, 1024))\n" + "f = jax.jit(lambda x: (x @ x)[0, 0]).lower(x).compile()\n" + broken + "print(float(f(x)))\n")
     assert ran.out.split() == ["1024.0"] and "ZeroDivisionError" in ran.summary["unplanned"]["text"], ran.err
 

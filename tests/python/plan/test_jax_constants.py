@@ -4,7 +4,7 @@ import pytest
 from test_jax import HEAD, MESH, dry_run, pytestmark  # noqa: F401
 
 WATCH = (
-    "import gc\nfrom faultline.plan import pool_session\ntook, gone = {}, []\nS = pool_session.PoolSession\ntake, give = S.take_outside, S.give_back\n"
+    "import gc\nfrom faultline.plan.session import pool_session\ntook, gone = {}, []\nS = pool_session.PoolSession\ntake, give = S.take_outside, S.give_back\n"
     "def taken(s, size, *a):\n    n = take(s, size, *a)\n    took[n] = size\n    return n\n"
     "def given(s, n):\n    if n in took: gone.append(took[n])\n    give(s, n)\nS.take_outside, S.give_back = taken, given\n"
     "host = lambda *shape: np.random.default_rng(0).random(shape or (1024, 1024), dtype=np.float32)\nx = jnp.ones((8, 1024))\n"

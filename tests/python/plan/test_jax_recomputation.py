@@ -6,7 +6,7 @@ import types
 import pytest
 from test_jax import HEAD, dry_run, pytestmark  # noqa: F401
 
-from faultline.plan.for_jax import recomputation
+from faultline.plan.jax.remedies import recomputation
 
 MIB = 1 << 20
 MLP = (
@@ -14,7 +14,7 @@ MLP = (
     "def loss(params, x):\n    for p in params:\n        x = layer(x, p)\n    return (x ** 2).mean()\n@jax.jit\ndef step(params, x):\n    l, g = jax.value_and_grad(loss)(params, x)\n"
     "    return jax.tree.map(lambda p, g: p - .1 * g, params, g), l\nparams = [{{'a': jnp.ones((D, 4 * D)), 'b': jnp.ones((4 * D, D))}} for _ in range(L)]\nx = jnp.ones((B, D))\nfor _ in range(2):\n    params, l = step(params, x)\n"
 )
-WATCH = "from faultline.plan.for_jax import executions\nE = executions.Executions\nask = E._compile\ndef asked(self, known, jaxpr):\n    size = ask(self, known, jaxpr)\n    if known.name == 'step': print(*(n >> 20 for n in (size.least, int(size), size.most)))\n    return size\nE._compile = asked\n"
+WATCH = "from faultline.plan.jax import executions\nE = executions.Executions\nask = E._compile\ndef asked(self, known, jaxpr):\n    size = ask(self, known, jaxpr)\n    if known.name == 'step': print(*(n >> 20 for n in (size.least, int(size), size.most)))\n    return size\nE._compile = asked\n"
 
 
 @pytest.fixture

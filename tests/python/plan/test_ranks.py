@@ -575,7 +575,7 @@ def all_notes(ran) -> list:
     "world, expected", [(1, [0]), (2, [0, 1]), (3, [0, 1, 2]), (8, [0, 4, 7]), (1024, [0, 512, 1023])]
 )
 def test_a_few_ranks_stand_for_all(world, expected):
-    from faultline.plan import ranks
+    from faultline.plan.torch.ranks import ranks
 
     assert ranks.representatives(world) == expected
 
@@ -629,7 +629,7 @@ def test_ranks_that_part_are_not_planned(dry_run, tmp_path):
     ],
 )
 def test_where_two_ranks_part(own, other, to_the_end, expected):
-    from faultline.plan import ranks
+    from faultline.plan.torch.ranks import ranks
 
     collectives = ranks.Collectives()
     for kind in own:

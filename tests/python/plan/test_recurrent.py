@@ -28,7 +28,7 @@ def sizes_by_step(case) -> list:
 
 
 def net(case, train):
-    from faultline.plan.kernels.recurrent import _net as Net
+    from faultline.plan.torch.kernels.recurrent import _net as Net
 
     packed = case["packed"]
     shape = (case["positions"],) if packed else (case["longest"], case["batch"])

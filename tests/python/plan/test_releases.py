@@ -13,9 +13,10 @@ torch = pytest.importorskip("torch")
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "scripts" / "plan_accuracy")]
 
 import check_kernels  # noqa: E402
-from faultline.plan import attention_choice, missing_shapes, releases, temporaries  # noqa: E402
-from faultline.plan.kernels import attention, blas  # noqa: E402
-from faultline.plan.releases import Release  # noqa: E402
+from faultline.plan.torch.kernels import attention, attention_choice, blas, temporaries  # noqa: E402
+from faultline.plan.torch.operations import missing_shapes  # noqa: E402
+from faultline.plan.torch.release import releases  # noqa: E402
+from faultline.plan.torch.release.releases import Release  # noqa: E402
 
 aten = torch.ops.aten
 HALF, BF16, FLOAT = torch.float16, torch.bfloat16, torch.float32
@@ -645,7 +646,7 @@ def test_3d_convolutions_of_halves_in_2_9(release, dtype, kernel_size, last, slo
 @pytest.mark.parametrize("minor", MINORS)
 def test_reductions_of_halves_and_variances_read_in_vectors(minor):
     with releases.assumed(f"2.{minor}.0"):
-        from faultline.plan.kernels.reductions import Reduction
+        from faultline.plan.torch.kernels.reductions import Reduction
 
         assert Reduction("sum", HALF).input_vector == (8 if minor >= 10 else 4)
         assert Reduction("sum", FLOAT).input_vector == 4

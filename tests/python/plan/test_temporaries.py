@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "scripts" / "plan_accuracy")]
 
 import check_kernels  # noqa: E402
-from faultline.plan import attention_choice, releases, temporaries  # noqa: E402
-from faultline.plan.kernels import blas  # noqa: E402
-from faultline.plan.kernels.copies import transfer_blocks  # noqa: E402
-from faultline.plan.kernels.sorting import radix_sort_bytes  # noqa: E402
+from faultline.plan.torch.kernels import attention_choice, blas, temporaries  # noqa: E402
+from faultline.plan.torch.kernels.copies import transfer_blocks  # noqa: E402
+from faultline.plan.torch.kernels.sorting import radix_sort_bytes  # noqa: E402
+from faultline.plan.torch.release import releases  # noqa: E402
 
 aten = torch.ops.aten
 H200 = check_kernels.H200

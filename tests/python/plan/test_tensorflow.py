@@ -313,7 +313,7 @@ def test_what_a_graph_makes_is_named_by_its_layer(plan):
 
 
 def test_what_goes_wrong_inside_is_no_error_of_the_programs_and_no_verdict(plan):
-    broken = "from faultline.plan.for_tensorflow import walk\nwalk.Walk.run = lambda *_: 1 / 0\n"
+    broken = "from faultline.plan.tensorflow import walk\nwalk.Walk.run = lambda *_: 1 / 0\n"
     ran = plan(broken + "f = tf.function(lambda x: x + 1)\nprint(float(f(tf.constant(1.0))))\n")
     assert ran.out.split() == ["2.0"] and "ZeroDivisionError" in ran.summary["unplanned"]["text"]
 
@@ -345,7 +345,7 @@ def test_of_two_frameworks_one_is_planned_and_the_other_is_named(plan, order, ex
     assert any(expected in text for text in told) if expected else not any("TensorFlow" in text for text in told)
 
 
-BROKEN = "from faultline.plan.for_tensorflow import eager\ndef broken(*_): return {}['nothing']\nif OURS: eager.Eager.take_all = broken\nx = tf.ones([4])\n{}['of the program']\n"
+BROKEN = "from faultline.plan.tensorflow import eager\ndef broken(*_): return {}['nothing']\nif OURS: eager.Eager.take_all = broken\nx = tf.ones([4])\n{}['of the program']\n"
 
 
 @pytest.mark.parametrize("ours", [True, False])

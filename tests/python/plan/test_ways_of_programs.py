@@ -90,7 +90,7 @@ def test_a_mistake_of_the_dry_run_in_an_operation_is_its_own(dry_run):
     ran = dry_run(
         """
         import torch
-        from faultline.plan import operations
+        from faultline.plan.torch.operations import operations
         operations.SAME_TYPE[torch.ops.aten.tanh.default] = ("first",)
         torch.tanh(torch.ones(4, device="cuda"))
         """
@@ -102,7 +102,7 @@ def test_a_mistake_of_the_dry_run_in_an_operation_is_its_own(dry_run):
 def test_what_follows_values_breaks_no_program(dry_run):
     ran = dry_run(
         """
-        import torch, faultline.plan.shares as shares
+        import torch, faultline.plan.torch.values.shares as shares
         def breaks(*_args):
             raise IndexError("nothing")
         shares.follow = breaks

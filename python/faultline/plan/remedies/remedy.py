@@ -1,4 +1,4 @@
-"""A remedy: one change to a program that would make it need less, as its user would make it. Each is one class, and one entry in the table of this package.
+"""A remedy: one change to a program that would make it need less, as its user would make it. Each is one class, and one entry in its framework's table (torch/remedies).
 
 A run offers what applies to the program it has seen (offers), and another run is asked for with one value of it (apply). What is offered says how much of
 the memory that lasts (parameters, gradients, the optimizer's state) stays with it, never more than it really does: what cannot fit by that sum is not tried.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
-from .edits import Edit
+from ..source.edits import Edit
 
 
 @dataclass

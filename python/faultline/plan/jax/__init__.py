@@ -1,0 +1,31 @@
+"""Dry runs of JAX programs.
+
+The program runs with the JAX that its interpreter has, on the CPU. What it would have on the GPU is followed at the level at which JAX itself takes memory: arrays, and executions of
+compiled functions.
+
+    program ─▶ jit, eager operations, random, scan … ─▶ executions.py   results and temporaries are taken from the pool; only what is small is computed
+               device_put, jnp.asarray               ─▶ array_transfers.py
+               jax.devices(), memory_stats(), …      ─▶ jax_devices.py  what the planned GPU would answer
+    ../../common/holdings.py   which allocation an array has, and whether its numbers were computed
+    constants.py      arrays that a compiled function closes over
+    remedies/         changes that a run can try; recomputation.py: jax.checkpoint for layers, as a trial
+    estimated_temporaries.py   what a compiled function takes where nothing compiles for a GPU
+    gpu_compiler.py   how much a compiled function takes beside its results: XLA's own answer for the planned GPU where its CUDA plugin is installed
+"""
+
+from __future__ import annotations
+
+
+def begin(options: dict):
+    from jax._src import xla_bridge
+
+    from .jax_session import JaxSession
+
+    if xla_bridge._backends:
+        raise RuntimeError(
+            "JAX has computed in this process already, and its threads do not come along into the dry run's copy of it: plan the program with faultline plan, or call faultline.plan before anything is computed"
+        )
+
+    session = JaxSession(options)
+    session.install()
+    return session

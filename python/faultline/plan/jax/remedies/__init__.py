@@ -1,0 +1,1 @@
+"""Changes to a JAX program that a dry run can try."""

@@ -1,1 +1,0 @@
-"""What PyTorch's CUDA kernels take from the caching allocator beside their results, one module per family."""

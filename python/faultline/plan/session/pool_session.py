@@ -1,0 +1,326 @@
+"""The dry run of a program that takes GPU memory from a pool of its framework's own: JAX, TensorFlow. What both have in common: the device, the way the program ends, what is told of it.
+
+The pool is opened with the first thing that is on the GPU, so that a program that only imports the framework beside PyTorch is PyTorch's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import sys
+import threading
+import time
+
+from ..._file_owner import is_library, is_own
+from ...common.stacks import Stacks, user_line
+from ..source import vary
+from ..torch import dry_run_session
+from .device import HEAP_DRIVER, OutOfMemory, PoolDevice
+from .estimates import Estimated, may_be_taken
+from .gpu import Gpu
+from .notes import Notes
+from .unplannable import Unplannable, of_own_code
+
+_BATCHES = ("batch_size", "batch", "bs", "BATCH_SIZE", "BATCH", "per_device_batch_size", "train_batch_size")
+
+
+class PoolSession:
+    framework = ""  # as the model calls it
+    title = ""  # as people do
+    packages: tuple = ()  # whose files are its own
+
+    def __init__(self, options: dict):
+        gpus = [Gpu.of(entry) for entry in options.get("gpus") or [options["gpu"]]]
+        self.options, self.gpu, self.gpu_count = options, gpus[0], len(gpus)
+        self.notes = Notes()
+        self.device: PoolDevice | None = None
+        self.stacks: Stacks | None = None
+        self.closed = False
+        self.owner = os.getpid()
+        self.started = time.monotonic()
+        self.not_counted = 0.0  # seconds that the dry run itself took: compilers
+        self.operations = self.steps = 0  # steps: rounds that are over because another begins
+        self._begins_round = False
+        self.first_step = None
+        self.stopped = self.problem = None
+        self.died_of_memory = False
+        self.decided_by_stand_in = True
+        self.allocations_at_failure = -1
+        self.asked_free_line = None
+        self._refusals_left = 0
+        self._inside: dict[str, bool] = {}  # by file: is it the framework's own?
+        self._lock = threading.RLock()
+
+    # --- for a framework to say
+
+    def settings(self) -> str:
+        raise NotImplementedError
+
+    def context_bytes(self) -> int:
+        return self.gpu.context_bytes
+
+    def is_out_of_memory(self, problem: BaseException) -> bool:
+        raise NotImplementedError
+
+    # --- the device
+
+    def open(self) -> None:
+        """With the first array. From here on the program is one of this framework."""
+        if self.device is not None:
+            return
+        other = dry_run_session.current()
+        if other is not None and other is not self:
+            if other.device is not None and other.device.stats().allocations:
+                beside = getattr(other, "title", "PyTorch")
+                Unplannable(
+                    f"the program uses {self.title} on the GPU beside {beside}, and only one of them can be planned"
+                )
+            other.step_aside()
+        if self.gpu_count > 1:
+            Unplannable(f"a {self.title} program is planned on one GPU, and {self.gpu_count} are named")
+        dry_run_session.make_current(self)
+        trace = os.path.join(self.options["folder"], f"process-{os.getpid()}.faultline")
+        self.device = self._opened(trace)
+        self.stacks = Stacks(self.device)
+        self.started = time.monotonic()
+        if self.options.get("overcommit"):
+            self._grow_after(self.options.get("refused") or 0)
+        vary.note_main()
+
+    def _opened(self, trace: str) -> PoolDevice:
+        def made(settings: str) -> PoolDevice:
+            return PoolDevice(self.options["library"], trace, self.gpu, self.context_bytes(), self.framework, settings)
+
+        try:
+            return made(self.settings())
+        except RuntimeError as problem:
+            Unplannable(f"a setting of {self.title}'s pool could not be followed: {problem}")
+            return made("")
+
+    def refuse(self, why: str) -> None:
+        """There is nothing on the GPU to plan: the process ends here."""
+        dry_run_session.leave_summary(self.options, {"unsupported": why})
+        print(f"faultline: the dry run could not start: {why}", file=sys.stderr, flush=True)
+        os._exit(2)
+
+    def _grow_after(self, refusals: int) -> None:
+        self._refusals_left = refusals
+        if refusals == 0:
+            self.device.set_overcommit(True)
+
+    def here(self) -> int:
+        """The stack, without the framework's own frames below the line that called it."""
+        self.open()
+        frame = inner = sys._getframe(1)
+        while frame is not None and (self._is_inside(frame.f_code.co_filename) or is_own(frame.f_code.co_filename)):
+            frame = frame.f_back
+        return self.stacks.here(frame or inner)
+
+    def _is_inside(self, file: str) -> bool:
+        known = self._inside.get(file)
+        if known is None:
+            known = is_library(file) and any(f"{os.sep}{name}{os.sep}" in file for name in self.packages)
+            self._inside[file] = known
+        return known
+
+    def take(self, size_bytes: int, stack: int, tensor: int = 0) -> int:
+        """The allocation; raises OutOfMemory. The size may be an Estimated, whose ends the plan then counts with, too."""
+        may_be = may_be_taken(size_bytes)
+        if (size_bytes == 0 and not may_be) or self.closed or os.getpid() != self.owner:
+            return 0
+        self.open()
+        if may_be:
+            self.device.estimate(size_bytes, 0, stack=stack)
+            return 0
+        try:
+            allocation = self.device.alloc(size_bytes, stack=stack, tensor=tensor)[0]
+            if isinstance(size_bytes, Estimated):
+                self.device.estimate(size_bytes, allocation, stack=stack)
+            return allocation
+        except OutOfMemory:
+            self._note_refusal()
+            raise
+
+    def _note_refusal(self) -> None:
+        self.allocations_at_failure = self.device.stats().allocations
+        if self._refusals_left > 0:
+            self._grow_after(self._refusals_left - 1)
+
+    def take_outside(self, size_bytes: int, stack: int, tensor: int = 0) -> int:
+        """Beside the pool, from the driver; raises OutOfMemory."""
+        if size_bytes == 0 or self.closed or os.getpid() != self.owner:
+            return 0
+        self.open()
+        try:
+            return self.device.alloc(size_bytes, heap=HEAP_DRIVER, stack=stack, tensor=tensor)[0]
+        except OutOfMemory:
+            self._note_refusal()
+            raise
+
+    def give_back(self, allocation: int) -> None:
+        if allocation and not self.closed and os.getpid() == self.owner:
+            self.device.free(allocation)
+
+    def trouble(self, problem: BaseException, what: str) -> None:
+        """Something of ours went wrong while the program asked for `what`: it runs on, and is not planned. An out-of-memory is none."""
+        if self.is_out_of_memory(problem):
+            raise problem
+        Unplannable(f"what {what} takes could not be counted ({type(problem).__name__}: {str(problem)[:200]})")
+
+    def line_name(self) -> str:
+        """The program's line as the account names it: train.py:12."""
+        return os.path.basename(user_line())
+
+    # --- how the program ends
+
+    def install(self) -> None:
+        atexit.register(self.finish)
+        sys.excepthook = dry_run_session.around_excepthook(sys.excepthook, self.note_death)
+
+    def note_death(self, problem: BaseException, trace) -> None:
+        if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
+            return
+        place = dry_run_session.place_of_death(trace)
+        seen, at = set(), problem
+        while at is not None and id(at) not in seen:
+            self.died_of_memory |= self.is_out_of_memory(at)
+            seen.add(id(at))
+            at = at.__cause__ or at.__context__
+        self.decided_by_stand_in = bool(self.notes.stand_in_read) and not self.died_of_memory
+        if limit := of_own_code(problem, trace):
+            Unplannable(limit)
+        self.problem = {
+            "type": type(problem).__name__,
+            "message": str(problem)[:600],
+            "file": place.filename if place else "",
+            "line": place.lineno if place else 0,
+            "function": place.name if place else "",
+        }
+
+    def step(self, name: str) -> None:
+        """The program begins its second round, or a later one: the mark ends the one before."""
+        self.mark_round(name)
+        now = time.monotonic() - self.not_counted, time.process_time() - self.not_counted
+        self.first_step = self.first_step or now
+        self._begins_round = True
+        took = min(now[0] - self.first_step[0], now[1] - self.first_step[1])
+        wanted = self.options.get("steps")
+        if wanted and self.steps >= wanted and took >= (self.options.get("at_least_seconds") or 0):
+            self._begins_round = False
+            self._stop(f"after {self.steps} calls of {name}")
+
+    def mark_round(self, name: str) -> None:
+        self.device.step_mark(self.steps, name)
+        self.steps += 1
+
+    def tick(self) -> None:
+        """At everything that the program does on the GPU."""
+        self.operations += 1
+        seconds = self.options.get("seconds")
+        if seconds and time.monotonic() - self.started - self.not_counted > seconds:
+            self._stop(f"after {seconds} seconds")
+
+    def _stop(self, why: str) -> None:
+        if threading.current_thread() is not threading.main_thread() and not self.stopped:
+            return  # its exception would end the thread alone
+        if self.stopped:
+            if time.monotonic() > self._end_by:
+                self._end_now()
+            return
+        self.stopped = why
+        self._end_by = time.monotonic() + dry_run_session.GRACE_SECONDS
+        dry_run_session.complete(self._end_now)
+
+    def _end_now(self) -> None:
+        dry_run_session.end_caught(self.notes, self.finish)
+
+    def step_aside(self) -> None:
+        """Another framework is the one that uses the GPU."""
+        self.closed = True
+        if self.device is not None:
+            self.device.close()
+            os.unlink(os.path.join(self.options["folder"], f"process-{os.getpid()}.faultline"))
+
+    def finish(self, settle: bool = True) -> None:
+        with self._lock:
+            if self.closed or os.getpid() != self.owner:
+                return
+            if self.device is None:
+                if dry_run_session.current() is not None:
+                    return
+                self.open()  # nothing was on the GPU, which the plan says
+            self.tell_at_end()
+            stats = self.device.stats()
+            self.notes.tell_decided(self.operations)
+            self.notes.write(self.device)
+            if self.stopped:
+                self.device.property("dry-run.stopped", self.stopped)
+            if self.problem:
+                self.device.property("dry-run.exception", json.dumps(self.problem))
+            if trouble := self.device.problem():
+                Unplannable(f"what the program does was not recorded to its end: {trouble}")
+            self.closed = True
+            self.device.close()
+        dry_run_session.leave_summary(
+            self.options,
+            {
+                "peak_allocated": stats.peak_allocated_bytes,
+                "peak_reserved": stats.peak_reserved_bytes,
+                "allocated": stats.allocated_bytes,
+                "allocations": stats.allocations,
+                "ooms": stats.out_of_memories,
+                "operations": self.operations,
+                "exception": self.problem,
+                "stopped": self.stopped,
+                "steps": self.steps + (self._begins_round and self.problem is None),  # the last one, too
+                "ranks": 0,
+                "framework": f"{self.title} {getattr(sys.modules.get(self.framework), '__version__', '')}".rstrip(),
+                "seconds": round(time.monotonic() - self.started, 2),
+                "changes": self.applied(),
+                "uses": [],
+                "offers": self.offers(),
+                "phases": [],
+                "not_reached": [],
+                "lasting": {},
+                "numbers": vary.numbers_of_program(_BATCHES),
+                "vary": {"found": vary.found} if vary.found else None,
+                "asked_free": self.asked_free_line,
+                "unsupported": None,
+                "unplanned": Unplannable.first,
+                "began": dry_run_session.process_began(),
+                "ended": time.clock_gettime(time.CLOCK_BOOTTIME),
+                "died_of_memory": self.died_of_memory,
+                "last_was_out_of_memory": self.allocations_at_failure == stats.allocations,
+                "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else "",
+            },
+        )
+
+    def applied(self) -> dict[str, str]:
+        """What this run was asked to do otherwise, and did."""
+        return {}
+
+    def offers(self) -> list[dict]:
+        """Changes that a run may try."""
+        return []
+
+    def tell_at_end(self) -> None:
+        """Notes about the whole run."""
+
+
+def uncounted(session: PoolSession):
+    """Time that passes inside is the dry run's own, not the program's."""
+
+    def around(function):
+        @functools.wraps(function)
+        def faultline(*arguments, **named):
+            begin = time.monotonic()
+            try:
+                return function(*arguments, **named)
+            finally:
+                session.not_counted += time.monotonic() - begin
+
+        return faultline
+
+    return around

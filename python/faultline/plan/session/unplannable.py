@@ -1,0 +1,116 @@
+"""What the dry run cannot answer."""
+
+from __future__ import annotations
+
+import dis
+import re
+import traceback
+
+from ..._file_owner import is_own
+from ...common.stacks import user_line
+
+
+_NO_FORK = "autograd's threading in combination with fork"
+
+
+def of_lost_threads(problem: BaseException) -> str:
+    """A limit of a dry run in a copy of the process, in words; empty: it is something else."""
+    if not isinstance(problem, RuntimeError) or _NO_FORK not in str(problem):
+        return ""
+    return "PyTorch ran a backward pass for real in this process before, and its threads do not come along into the copy that a dry run is: plan first, or in a process of its own"
+
+
+def of_missing_cuda(problem: BaseException) -> str:
+    """Native code that looks for CUDA by itself: a library that does not load, a driver that is asked."""
+    text = str(problem)
+    library = re.search(r"\blib(cuda|cudart|cublas\w*|cudnn\w*|c10_cuda|torch_cuda|nvrtc)\.so[\w.]*", text)
+    if isinstance(problem, (ImportError, OSError)) and library:
+        return f"a native library of the program needs {library.group()}, which is not here: {first_sentence(text)}"
+    called = re.search(r"Could not run '([\w:.]+)' with arguments from the 'CUDA' backend", text)
+    if isinstance(problem, NotImplementedError) and called:
+        return f"{called[1]} is called on the GPU where a dry run does not see it (torch.FloatTensor([…]) of tensors on the GPU reads them so; torch.tensor([…]) is planned)"
+    if re.search(r"no CUDA-capable device|CUDA driver version is insufficient|[Ff]ound no NVIDIA driver", text):
+        return f"native code of the program asks the CUDA driver by itself, which a dry run does not answer: {first_sentence(text)}"
+    return ""
+
+
+def first_sentence(text: str) -> str:
+    """PyTorch's messages about missing kernels list all of its backends; those about a checkpoint all names that do not fit, which are wanted."""
+    if "in loading state_dict for" in text:
+        return text[:4000]
+    return text if len(text) < 600 else (text[:600].rpartition(". ")[0] or text[:600].strip()) + "."
+
+
+def own_failure(what: str, problem: BaseException) -> str:
+    """For what the dry run broke: whoever reads it looks for a mistake of the program's otherwise."""
+    return f"{what}: this is a failure of Faultline's dry run, not of the program, which may well run on a GPU ({type(problem).__name__}: {first_sentence(str(problem))})"
+
+
+_MEANT = "_faultline_meant"
+_MISTAKES = (
+    AttributeError,
+    NameError,
+    KeyError,
+    AssertionError,
+    RecursionError,
+)  # the dry run raises none of them on purpose
+
+
+def meant(problem: BaseException) -> BaseException:
+    """An error that the program would have without the dry run, too, and that the dry run raises in the place of who would."""
+    setattr(problem, _MEANT, True)
+    return problem
+
+
+def is_meant(problem: BaseException) -> bool:
+    return hasattr(problem, _MEANT)
+
+
+def is_own_accident(problem: BaseException) -> bool:
+    """Did it come out of the dry run's own code where that neither raises an error nor hands on a call as it was made (`f(*args)`)?"""
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or is_meant(problem) or not is_own(trace.tb_frame.f_code.co_filename):
+        return False
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] not in _RAISES_OR_HANDS_ON
+
+
+_RAISES_OR_HANDS_ON = ("RAISE_VARARGS", "RERAISE", "CALL_FUNCTION_EX")
+
+
+class Unplannable(RuntimeError):
+    """An operation that the dry run cannot answer. The program may catch it like any other error; the plan knows of it all the same."""
+
+    first: dict | None = None
+    backward_line = ""  # of the latest backward pass, which runs on a thread without the program's lines
+
+    def __init__(self, text: str, line: str = ""):
+        super().__init__(text)
+        Unplannable.first = Unplannable.first or {
+            "text": text,
+            "line": line or user_line() or Unplannable.backward_line,
+        }
+
+
+def of_own_mistake(problem: BaseException, trace) -> str:
+    """In words, where the dry run broke the program; empty: it is the program's."""
+    from ..torch.operations.operations import taken_by_host
+
+    if isinstance(problem, Unplannable) or is_meant(problem):
+        return ""
+    if operation := taken_by_host(problem):
+        return own_failure(
+            f"{operation} is refused here, and PyTorch's kernel for the CPU takes the same operands", problem
+        )
+    return of_own_code(problem, trace)
+
+
+def of_own_code(problem: BaseException, trace) -> str:
+    """In words, where code of the dry run failed that does not fail on purpose; empty: it did not."""
+    frames = traceback.extract_tb(trace)
+    if is_meant(problem) or not isinstance(problem, Exception):
+        return ""
+    if frames and is_own(frames[-1].filename) and isinstance(problem, _MISTAKES):
+        return own_failure(f"{frames[-1].name}() failed", problem)
+    return ""

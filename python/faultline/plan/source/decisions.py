@@ -1,0 +1,475 @@
+"""Whether a number that a dry run does not compute can decide what the program takes: a size, or a branch.
+
+The number that the program reads is a plain one, so its way is followed in the source, from the statement that reads it: through assignments, arithmetic and what functions of the
+same file return, to a call, a slice or a condition. What is only printed, logged, kept in a list or divided to a share (a loss, an accuracy) decides nothing, and neither does a
+condition that only ends a loop or raises: the dry run goes on there, which is the most. Reads that a library makes are its own affair.
+
+A fraction that is compared (a loss with the best so far) decides a branch for certain only where the branch itself makes tensors, or calls what does; calls that nobody can look into are
+worth a note, and no more: they save checkpoints and write logs in every other program.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import sys
+
+from ..._file_owner import is_library, is_own
+
+SIZE, BRANCH, PERHAPS = "size", "branch", "perhaps"  # the last: a branch that may take something, or not
+_FRACTION, _WHOLE, _TRUTH, _COMPARED = "fraction", "whole", "truth", "compared"
+_COUNTED = "counted"  # by a condition: it decides nothing but when a loop ends
+_ROUNDS = {"int", "round", "ceil", "floor", "trunc"}
+_KEEPS = {"max", "min", "abs", "sum", "list", "tuple", "sorted", "item", "tolist", "pow", "bool", "zip", "any", "all"}
+_ONLY_TELLS = set(
+    "print info debug warning warn error critical log write append extend add add_scalar add_scalars set_postfix set_description update str repr format join "
+    "float tensor as_tensor fill_ decode get chr put isnan isinf isfinite isclose step save setdefault count dump dumps record log_metric log_metrics len set "
+    "assertEqual synchronize exit".split()
+)
+_IN_LIGHT = _ONLY_TELLS | _KEEPS | _ROUNDS | {"detach", "clone", "cpu", "state_dict", "numpy"}
+_MAKES = set(
+    "zeros ones rand randn empty full randint arange linspace eye cat stack zeros_like ones_like rand_like randn_like empty_like full_like new_zeros new_ones "
+    "new_empty new_full repeat repeat_interleave cuda matmul bmm einsum backward".split()
+)
+_TRUTHS = {"any", "all", "bool", "item", "isfinite", "isnan", "isinf", "logical_not", "logical_and", "logical_or"}
+_trees: dict = {}
+_judged: dict = {}
+_ends: dict = {}
+_checks: dict = {}
+_LOOPS = (ast.For, ast.While, ast.AsyncFor)
+
+
+def _tree(file: str):
+    """The file's syntax, and each node's parent; None where there is no source."""
+    if file not in _trees:
+        try:
+            tree = ast.parse("".join(linecache.getlines(file)) or "?")
+            _trees[file] = tree, {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        except (SyntaxError, ValueError, RecursionError):
+            _trees[file] = None
+    return _trees[file]
+
+
+def of_read(value) -> tuple[str, str] | None:
+    """What a stand-in that is read now may decide, and the line that reads it; None: nothing."""
+    frame = sys._getframe(1)
+    while frame is not None and is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or is_library(frame.f_code.co_filename):
+        return None
+    kind = _TRUTH if isinstance(value, bool) else _WHOLE if isinstance(value, int) else _FRACTION
+    key = (frame.f_code.co_filename, frame.f_lineno, kind)
+    if key not in _judged:
+        try:
+            _judged[key] = _Way(key[0]).judge(key[1], kind)
+        except RecursionError:
+            _judged[key] = None
+    return (_judged[key], f"{key[0]}:{key[1]}") if _judged[key] else None
+
+
+def goes_on() -> bool | None:
+    """The truth value with which an `if …: raise` or an `assert` of the program's, which reads one now, does not raise; None: it is no such statement."""
+    frame = sys._getframe(1)
+    while frame is not None and is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or is_library(frame.f_code.co_filename):
+        return None
+    key = frame.f_code.co_filename, frame.f_lineno
+    if key not in _checks:
+        way = _Way(key[0])
+        _checks[key] = _passes(way.statement(key[1]) if way.found is not None else None)
+    return _checks[key]
+
+
+def _passes(statement) -> bool | None:
+    if isinstance(statement, ast.Assert):
+        return _needed(statement.test, True)
+    raises = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Raise)
+    return _needed(statement.test, False) if raises else None
+
+
+def _needed(test, wanted: bool) -> bool | None:
+    """What every truth value in the test must be, so that it is as wanted; None: that is not plain."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _needed(test.operand, not wanted)
+    if isinstance(test, ast.BoolOp):
+        needed = {_needed(part, wanted) for part in test.values}
+        return needed.pop() if len(needed) == 1 else None
+    if isinstance(test, ast.Call):
+        return wanted if _name(test.func) in _TRUTHS else None
+    if isinstance(test, ast.Compare):  # of tensors, not of a truth value that was read
+        reads = any(isinstance(node, ast.Call) and _name(node.func) in _TRUTHS for node in ast.walk(test))
+        return None if reads else wanted
+    return wanted if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp)) else None
+
+
+def of_copy() -> tuple[str, str] | None:
+    """The same for whole numbers that tolist() reads; other copies are the program's data."""
+    frame = sys._getframe(1)
+    while frame is not None and is_own(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or "tolist(" not in linecache.getline(frame.f_code.co_filename, frame.f_lineno):
+        return None
+    return of_read(0)
+
+
+def ends_after(file: str, line: int) -> list[End]:
+    """The statements by which a number that is read on that line may end a loop, or a function before its work."""
+    key = file, line
+    if key not in _ends:
+        way = _Way(file)
+        try:
+            way.judge(line, _WHOLE)
+        except RecursionError:
+            pass
+        _ends[key] = list(way.ends.values())
+    return _ends[key]
+
+
+def at(line: str) -> str:
+    return os.path.basename(line)
+
+
+def _name(func) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+
+
+def _is_light(statements) -> bool:
+    """Nothing here takes memory of the GPU that would not be taken otherwise."""
+    for statement in statements:
+        if isinstance(statement, (ast.Raise, ast.Break, ast.Continue, ast.Pass)):
+            continue
+        if isinstance(statement, ast.If) and not (_is_light(statement.body) and _is_light(statement.orelse)):
+            return False
+        if not isinstance(statement, (ast.If, ast.Return, ast.Expr, ast.Assign, ast.AugAssign, ast.Assert)):
+            return False
+        parts = [statement.test] if isinstance(statement, ast.If) else [statement]
+        for node in (inner for part in parts for inner in ast.walk(part)):
+            if isinstance(node, ast.Call) and _name(node.func) not in _IN_LIGHT:
+                return False
+    return True
+
+
+class End:
+    """A condition that ends a loop: `while`, or an `if` that leaves it or sets a mark by which it ends."""
+
+    def __init__(self, statement, around, scope: str, mark=None, decided=None):
+        """decided: the part of a condition that the value decides."""
+        self.statement, self._around, self.scope, self._mark = statement, around, scope, mark
+        self._limits = []
+        self.is_unlimited = False
+        if isinstance(statement, ast.While):
+            test = statement.test
+            parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else []
+            self._limits = [part for part in parts if part is not decided and not _calls(part)]
+            leaves = any(isinstance(n, (ast.Break, ast.Return, ast.Raise)) for n in ast.walk(statement))
+            self.is_unlimited = not self._limits and not leaves
+
+    def holds(self, line: int) -> bool:
+        """Is it the statement's own line? Of an `if`, also what stands under it."""
+        ends = self.statement.test if isinstance(self.statement, ast.While) or self._mark else self.statement
+        return self.statement.lineno <= line <= (ends.end_lineno or line)
+
+    def has_inside(self, other: End) -> bool:
+        return self.statement is not other.statement and any(
+            node is other.statement for node in ast.walk(self.statement)
+        )
+
+    def is_taken(self, line: int, frame) -> bool:
+        """line: the first one behind it; 0: the function returns."""
+        if self._mark is not None:
+            name, value = self._mark
+            return frame.f_locals.get(name, frame.f_globals.get(name)) is value
+        if line and self._around.lineno <= line <= self._around.end_lineno:
+            return False
+        return not any(_is_false(limit, frame) for limit in self._limits)
+
+
+def _is_false(limit, frame) -> bool:
+    """A condition of plain numbers that no longer holds."""
+    names = [n.id for n in ast.walk(limit) if isinstance(n, ast.Name)]
+    values = {name: frame.f_locals.get(name, frame.f_globals.get(name)) for name in names}
+    if any(isinstance(n, ast.Attribute) for n in ast.walk(limit)) or any(
+        type(value) not in (int, float, bool) for value in values.values()
+    ):
+        return False
+    try:
+        return not eval(compile(ast.Expression(limit), "limit", "eval"), {"__builtins__": {}}, values)
+    except Exception:
+        return False
+
+
+class _Way:
+    def __init__(self, file: str):
+        self.found = _tree(file)
+        self.tree, self.parents = self.found or (None, {})
+        self.seen: set = set()
+        self.ends: dict = {}  # of loops, by their statement
+        self.part = None  # of the last `and` on the way
+
+    def judge(self, line: int, kind: str) -> str | None:
+        if self.found is None:
+            return SIZE if kind == _WHOLE else None
+        statement = self.statement(line)
+        if statement is None:
+            return None
+        heads = _heads(statement)
+        reads = [
+            node
+            for head in heads
+            for node in ast.walk(head)
+            if isinstance(node, ast.Call)
+            and (_name(node.func) in {"item", "tolist", "__int__"} or _name(node.func) in _ROUNDS | {"float", "bool"})
+            and node.lineno <= line <= (node.end_lineno or line)
+        ]
+        if reads:
+            return self._first(self._climb(node, self._level(node, kind)) for node in reads)
+        if isinstance(statement, (ast.If, ast.While)):
+            return self._condition(statement)
+        return self._first(
+            self._climb(node, kind)
+            for head in heads
+            for node in ast.walk(head)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        )
+
+    def _level(self, node, kind: str) -> str:
+        return _WHOLE if _name(node.func) in _ROUNDS else _FRACTION if _name(node.func) == "float" else kind
+
+    def _first(self, results) -> str | None:
+        results = set(results)
+        return next((what for what in (SIZE, BRANCH, PERHAPS) if what in results), None)
+
+    def statement(self, line: int):
+        """The innermost one; of `if …: break` on one line the first, which computes something."""
+        inner = None
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
+                is_under = inner is not None and node.lineno == inner.lineno and isinstance(inner, (ast.If, ast.While))
+                if inner is None or node.lineno >= inner.lineno and not (is_under and _calls(inner.test)):
+                    inner = node
+        return inner
+
+    def _note_end(self, node) -> None:
+        """Does the condition end a loop, or a function before what it does?"""
+        scope = self._scope(node)
+        name = getattr(scope, "name", "<module>")
+        around = self.parents.get(node)
+        while around is not None and around is not scope and not isinstance(around, _LOOPS):
+            around = self.parents.get(around)
+        in_loop = isinstance(around, _LOOPS)
+        if isinstance(node, ast.While):
+            self.ends.setdefault(node, End(node, node, name, decided=self.part))
+            return
+        under = [n for branch in (*node.body, *node.orelse) for n in _of_this_loop(branch)]
+        if in_loop and any(isinstance(n, (ast.Break, ast.Return)) for n in under):
+            self.ends.setdefault(node, End(node, around, name))
+        elif any(isinstance(n, ast.Return) for n in under) and around is scope and node in getattr(scope, "body", ()):
+            if not _is_light(scope.body[scope.body.index(node) + 1 :]):
+                self.ends.setdefault(node, End(node, scope, name))
+        for one in under:
+            if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant) and type(one.value.value) is bool:
+                for target in one.targets:
+                    if isinstance(target, ast.Name) and self._is_mark(target.id, scope):
+                        self.ends.setdefault(node, End(node, around, name, (target.id, one.value.value)))
+
+    def _note_ends_by_counters(self, node) -> None:
+        """Rounds without progress are counted under the condition, and a loop ends by the counter, or by a mark or an answer (early stopping)."""
+        for one in (n for branch in (*node.body, *node.orelse) for n in _of_this_loop(branch)):
+            if isinstance(one, ast.AugAssign):
+                self._uses(one.target, _COUNTED)
+            elif isinstance(one, ast.Assign) and isinstance(one.value, (ast.Constant, ast.BinOp)):
+                for target in one.targets:
+                    if isinstance(one.value, ast.BinOp) or type(one.value.value) is bool:
+                        self._uses(target, _COUNTED)
+            elif isinstance(one, ast.Return) and isinstance(one.value, ast.Constant) and one.value.value is True:
+                self._callers(one, _COUNTED)
+
+    def _is_mark(self, name: str, scope) -> bool:
+        """By which a loop ends."""
+        return any(
+            isinstance(node, (ast.While, ast.If))
+            and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node.test))
+            and (isinstance(node, ast.While) or any(isinstance(n, (ast.Break, ast.Return)) for n in ast.walk(node)))
+            for node in ast.walk(scope or self.tree)
+        )
+
+    def _condition(self, node, level: str = _TRUTH) -> str | None:
+        self._note_end(node)
+        if isinstance(node, ast.If):
+            self._note_ends_by_counters(node)
+        if level == _COUNTED:
+            return None
+        if isinstance(node, ast.While):
+            return None  # how often it goes round: see loop_ends.py
+        if _is_light(node.body) and _is_light(node.orelse):
+            return self._numbers_set(node.body + node.orelse)
+        if level != _COMPARED or self._takes(node.body + node.orelse, set()):
+            return BRANCH
+        return self._numbers_set(node.body + node.orelse) or PERHAPS
+
+    def _numbers_set(self, statements) -> str | None:
+        """A whole number that a branch chooses, and what it then decides; 0 and 1 are marks and counters."""
+        return self._first(
+            self._uses(target, _WHOLE)
+            for statement in statements
+            if isinstance(statement, ast.Assign) and _is_number(statement.value) and statement.value.value > 1
+            for target in statement.targets
+        )
+
+    def _takes(self, statements, seen: set) -> bool:
+        """Makes tensors, or calls what does, as far as the file shows it."""
+        return any(
+            self._makes(node, seen)
+            for statement in statements
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Call)
+        )
+
+    def _makes(self, call, seen: set) -> bool:
+        name = _name(call.func)
+        if name == "to":
+            return not any(isinstance(a, ast.Constant) and a.value == "cpu" for a in call.args)
+        if name in _MAKES or name in seen or not name:
+            return name in _MAKES
+        seen.add(name)
+        for node in ast.walk(self.tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
+                if self._takes(node.body, seen):
+                    return True
+            elif isinstance(node, ast.Assign) and isinstance(call.func, ast.Name):  # a model that was moved
+                if any(_name(target) == name for target in node.targets) and self._is_moved(node.value):
+                    return True
+        return False
+
+    def _is_moved(self, value) -> bool:
+        return any(isinstance(n, ast.Call) and _name(n.func) in ("cuda", "to") for n in ast.walk(value))
+
+    def _climb(self, node, level: str) -> str | None:
+        """From an expression that has the number to what it decides."""
+        before = None
+        while (node, level) not in self.seen:
+            self.seen.add((node, level))
+            inner, before, node = before, node, self.parents.get(node)
+            if node is None or isinstance(node, (ast.JoinedStr, ast.FormattedValue, ast.Expr, ast.Assert, ast.Raise)):
+                return None
+            if level == _COUNTED and isinstance(node, (ast.BinOp, ast.Slice, ast.For, ast.AsyncFor, ast.comprehension)):
+                return None
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+                level = _FRACTION
+            elif isinstance(node, ast.BoolOp):
+                self.part = before
+            elif isinstance(node, ast.Compare) and level != _COUNTED:
+                level = _COMPARED if level in (_FRACTION, _COMPARED) else _TRUTH
+            elif isinstance(node, (ast.If, ast.While, ast.IfExp)) and before is node.test:
+                if level == _FRACTION:
+                    return None
+                if not isinstance(node, ast.IfExp):
+                    return self._condition(node, level)
+                if level == _COUNTED:
+                    return None
+                if level == _TRUTH or self._takes([node.body, node.orelse], set()):
+                    return BRANCH
+                if not (_is_number(node.body) and _is_number(node.orelse)):
+                    return None
+                level = _WHOLE
+            elif isinstance(node, ast.Call):
+                name = _name(node.func)
+                if name in _ROUNDS and level != _COUNTED:
+                    level = _WHOLE
+                elif before is not node.func and name not in _KEEPS:
+                    self._follow_into(node, before, level)
+                    self._climb(node, _COUNTED)  # its answer may end a loop
+                    return SIZE if level == _WHOLE and name not in _ONLY_TELLS else None
+            elif isinstance(node, ast.Subscript):
+                if before is not node.value:
+                    return None  # one element
+            elif isinstance(node, ast.Slice):
+                return SIZE if level == _WHOLE else None
+            elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                if isinstance(before, ast.Tuple):  # a, b = x, y
+                    targets = [_same_place(target, before, inner) for target in targets]
+                result = self._first(self._uses(target, level) for target in targets)
+                if result or not isinstance(node, ast.NamedExpr):
+                    return result
+            elif isinstance(node, (ast.Return, ast.Yield)):
+                return self._callers(node, level)
+            elif isinstance(node, (ast.For, ast.AsyncFor)):
+                return self._uses(node.target, level)
+            elif isinstance(node, ast.comprehension):
+                return self._uses(node.target, level)
+            elif isinstance(node, ast.stmt):
+                return None
+        return None
+
+    def _scope(self, node):
+        while node is not None and not isinstance(
+            node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)
+        ):
+            node = self.parents.get(node)
+        return node
+
+    def _uses(self, target, level: str) -> str | None:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return self._first(self._uses(part, level) for part in target.elts)
+        if isinstance(target, ast.Attribute):
+            same = [n for n in ast.walk(self.tree) if isinstance(n, ast.Attribute) and n.attr == target.attr]
+        elif isinstance(target, ast.Name):
+            scope = self._scope(target) or self.tree
+            same = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == target.id]
+        else:
+            return None  # an entry of a table
+        return self._first(self._climb(node, level) for node in same if isinstance(node.ctx, ast.Load))
+
+    def _follow_into(self, call, argument, level: str) -> None:
+        """Into a function of the same file that is given the number, for the loops that end by it: stopper.step(loss), stopper(loss)."""
+        if argument not in call.args:
+            return
+        name, place = _name(call.func), call.args.index(argument)
+        for node in ast.walk(self.tree):
+            if not isinstance(node, ast.FunctionDef) or node.name not in (name, "__call__"):
+                continue
+            is_method = isinstance(self.parents.get(node), ast.ClassDef)
+            names = [one.arg for one in node.args.posonlyargs + node.args.args][1 if is_method else 0 :]
+            if place >= len(names):
+                continue
+            for use in ast.walk(node):
+                if isinstance(use, ast.Name) and use.id == names[place] and isinstance(use.ctx, ast.Load):
+                    self._climb(use, _COUNTED if level == _COUNTED else _FRACTION)
+
+    def _callers(self, node, level: str) -> str | None:
+        function = getattr(self._scope(node), "name", None)
+        calls = [n for n in ast.walk(self.tree) if isinstance(n, ast.Call) and function and _name(n.func) == function]
+        return self._first(self._climb(call, level) for call in calls)
+
+
+def _of_this_loop(node):
+    """It and what is in it, but for what belongs to loops and functions inside."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (*_LOOPS, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield from _of_this_loop(child)
+
+
+def _same_place(target, given: ast.Tuple, part):
+    is_alike = isinstance(target, ast.Tuple) and len(target.elts) == len(given.elts)
+    return target.elts[given.elts.index(part)] if is_alike and part in given.elts else target
+
+
+def _calls(node) -> bool:
+    return any(isinstance(n, ast.Call) for n in ast.walk(node))
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, ast.Constant) and type(value.value) is int
+
+
+def _heads(statement) -> list:
+    """What a statement computes itself, without the statements in it."""
+    return [
+        child
+        for child in ast.iter_child_nodes(statement)
+        if not isinstance(child, (ast.stmt, ast.ExceptHandler)) and not isinstance(child, ast.arguments)
+    ]

@@ -1,0 +1,1 @@
+"""Compiled programs: torch.compile, torch.jit.script, flex_attention."""

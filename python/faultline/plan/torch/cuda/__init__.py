@@ -1,0 +1,1 @@
+"""torch.cuda as the program would find it on the planned GPU."""

@@ -1,0 +1,1 @@
+"""What an operation is given and gives, and the shapes that PyTorch does not tell."""

@@ -1,0 +1,1 @@
+"""What a release of PyTorch does, and what it calls things."""

@@ -1,0 +1,206 @@
+"""Numbers of the program: a smaller batch, accumulated to the same one; shorter sequences."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import torch
+
+from ...remedies.remedy import Offer, Remedy
+from ...session.weak_by_id import WeakById
+from ...source.edits import VALUE, numbers_edits
+from .accumulating import accumulation_edits
+from .switches import switch
+
+BATCHES = (
+    "batch_size",
+    "per_device_train_batch_size",
+    "train_batch_size",
+    "micro_batch_size",
+    "batch",
+    "bs",
+)
+LENGTHS = (
+    "sequence_length",
+    "seq_length",
+    "seq_len",
+    "seqlen",
+    "block_size",
+    "context_length",
+    "max_seq_len",
+    "max_seq_length",
+    "max_length",
+    "n_ctx",
+    "seq",
+    "length",
+    "t",
+)
+
+
+# how many tokens a program generates, or reads before it does
+GENERATED = (
+    "max_new_tokens",
+    "new_tokens",
+    "max_tokens",
+    "gen_len",
+    "gen_length",
+    "prompt_len",
+    "prompt_length",
+    "context_len",
+    "max_context",
+    "max_seq",
+    "max_len",
+    "maxlen",
+    "ctx",
+)
+
+
+def usual_numbers() -> list[dict]:
+    """Those of the program's own files that are called as batches and lengths are."""
+    from ...source import vary
+
+    numbers = vary.numbers_of_program((*BATCHES, *LENGTHS, *GENERATED))
+    for number in numbers:
+        number["edits"] = [asdict(edit) for edit in numbers_edits(_beside(number, numbers), VALUE)]
+    return numbers
+
+
+def _beside(number: dict, numbers: list[dict]) -> list[dict]:
+    """Those of its name that stand in its line: another value is another for all of a name."""
+    return [n for n in numbers if all(n[part] == number[part] for part in ("name", "file", "line"))]
+
+
+def _everywhere(number: dict, numbers: list[dict], new) -> list:
+    """The edits of all of its name."""
+    same = [n for n in numbers if n["name"] == number["name"]]
+    lines = {(n["file"], n["line"]): n for n in same}
+    edits = [numbers_edits(_beside(n, same), new) for n in lines.values()]
+    return [edit for some in edits for edit in some] if all(edits) else []
+
+
+def _first(numbers: list[dict], names: tuple) -> dict | None:
+    for name in names:
+        found = [n for n in numbers if n["name"] == name]
+        if found:
+            return max(found, key=lambda n: n["value"])
+    return None
+
+
+class _Number(Remedy):
+    """value: "batch_size=4"; the source is changed before the program begins (await_torch.py)."""
+
+    def _smaller(self, number: dict, most: int, divides: bool = False):
+        value = number["value"] // 2
+        while value >= 1 and most:
+            while divides and number["value"] % value:
+                value -= 1
+            yield value, 1 - value / number["value"]
+            value, most = value // 2, most - 1
+
+    def _where(self, number: dict) -> str:
+        from os.path import basename
+
+        return f"{basename(number['file'])}:{number['line']}"
+
+
+class Batch(_Number):
+    """Where it trains, one that divides what the program has: several make the same batch."""
+
+    name = "batch"
+
+    def offers(self):
+        number = _first(self.seen.numbers, BATCHES)
+        if number is None:
+            return
+        trained = self.session.beyond.training_batch
+        number = next(
+            (n for n in self.seen.numbers if n["name"] == number["name"] and n["value"] == trained), number
+        )  # of several of the name the one that trains: what is accumulated makes that one
+        for step, (value, dose) in enumerate(self._smaller(number, 8, divides=self.seen.trains())):
+            many = number["value"] // value
+            with_same = f", with gradients accumulated over {many} batches for the same {number['value']}"
+            yield Offer(
+                f"{number['name']}={value}",
+                f"{number['name']} = {value}" + (f" accumulated {many} times" if self.seen.trains() else ""),
+                f"Use {number['name']} = {value} ({self._where(number)}, now {number['value']})"
+                + (with_same if self.seen.trains() else ""),
+                30 + step,
+                {"running": 0.0},
+                dose=dose,
+                edits=self._edits(number, value),
+            )
+
+    def _edits(self, number: dict, value: int) -> list:
+        """A smaller batch without the loop that accumulates it is another change."""
+        edits = _everywhere(number, self.seen.numbers, value)
+        if not self.seen.trains() or not edits:
+            return edits
+        many = number["value"] // value
+        loop = switch("accumulate", many)[1] or accumulation_edits(self.seen.step_place, many, self.seen.have_length)
+        return edits + loop if loop else []
+
+    def apply(self, value) -> None:
+        self.done(str(value))
+        accumulate(self.seen)
+
+
+class Accumulate(Remedy):
+    """Gradients live on while the next batch is computed: every second time they are not cleared. What a step needs does not depend on how many batches
+    come before it, from two on."""
+
+    name = "accumulate"
+
+    def apply(self, value) -> None:
+        accumulate(self.seen)
+
+
+class Sequence(_Number):
+    name = "sequence"
+
+    def offers(self):
+        numbers = [
+            n
+            for n in self.seen.numbers
+            if n["name"] in LENGTHS and any(abs(n["value"] - length) <= 1 for length in self.seen.token_lengths)
+        ]
+        number = _first(numbers, LENGTHS)
+        if number is None or number["value"] < 32:
+            return
+        for step, (value, dose) in enumerate(self._smaller(number, 3)):
+            yield Offer(
+                f"{number['name']}={value}",
+                f"{number['name']} = {value}",
+                f"Use {number['name']} = {value} ({self._where(number)}, now {number['value']}): shorter sequences",
+                110 + 10 * step,
+                {"running": 0.0},
+                dose=dose,
+                edits=_everywhere(number, self.seen.numbers, value),
+            )
+
+    def apply(self, value) -> None:
+        self.done(str(value))
+
+
+def accumulate(seen) -> None:
+    """Each optimizer and module for itself: of its calls that would clear gradients, those after every second batch do. A call with nothing to clear begins anew, so that two
+    that clear the same (model.zero_grad() beside optimizer.zero_grad()) keep and clear together."""
+    kept = WeakById()  # each with the number of backward passes when it first kept its gradients
+
+    def around(zero_grad, parameters):
+        def faultline(this, *args, **kwargs):
+            if all(p.grad is None for p in parameters(this)):
+                kept.pop(this)
+            elif kept.setdefault(this, seen.passes) == seen.passes:
+                seen.applied["accumulate"] = "gradients were kept for two batches"
+                return None
+            else:
+                kept.pop(this)
+            return zero_grad(this, *args, **kwargs)
+
+        return faultline
+
+    def of_optimizer(this):
+        return (p for group in this.param_groups for p in group["params"])
+
+    torch.optim.Optimizer.zero_grad = around(torch.optim.Optimizer.zero_grad, of_optimizer)
+    torch.nn.Module.zero_grad = around(torch.nn.Module.zero_grad, torch.nn.Module.parameters)

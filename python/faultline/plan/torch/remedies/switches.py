@@ -1,0 +1,76 @@
+"""The switches that libraries have for a remedy: an argument of the call with which a program sets up its training. A program that has such a call is told the switch, and no lines of
+a training loop that it does not have."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+
+from ...source import vary
+from ...source.edits import Edit, name_called
+
+_ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig", "ORPOConfig", "KTOConfig")
+_LIGHTNING = ("Trainer",)
+_ACCELERATE = ("Accelerator",)
+# remedy → the calls that have a switch for it, and the switch; of Lightning's Trainer the module that has it must be imported
+_SWITCHES = {
+    "checkpoint": ((_ARGUMENTS, "gradient_checkpointing=True"),),
+    "autocast bfloat16": (
+        (_ARGUMENTS, "bf16=True"),
+        (_ACCELERATE, 'mixed_precision="bf16"'),
+        (_LIGHTNING, 'precision="bf16-mixed"'),
+    ),
+    "autocast float16": (
+        (_ARGUMENTS, "fp16=True"),
+        (_ACCELERATE, 'mixed_precision="fp16"'),
+        (_LIGHTNING, 'precision="16-mixed"'),
+    ),
+    "accumulate": (
+        (_ARGUMENTS, "gradient_accumulation_steps={}"),
+        (_ACCELERATE, "gradient_accumulation_steps={}"),
+        (_LIGHTNING, "accumulate_grad_batches={}"),
+    ),
+    "8bit": ((_ARGUMENTS, 'optim="adamw_bnb_8bit"'),),
+}
+
+
+def switch(remedy: str, many="") -> tuple[str, list[Edit]]:
+    """As an instruction, with the lines; empty: the program sets up its training otherwise, or has the argument already."""
+    for file, tree in vary.program_trees():
+        lightning = _imports(tree, ("lightning", "pytorch_lightning"))
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            for names, words in _SWITCHES[remedy]:
+                if name_called(call) not in names or names is _LIGHTNING and not lightning:
+                    continue
+                words = words.format(many)
+                given = {keyword.arg for keyword in call.keywords}
+                if words.partition("=")[0] in given or None in given:
+                    return "", []
+                where = f"{os.path.basename(file)}:{call.lineno}"
+                return f"Pass {words} to {name_called(call)} ({where})", _with_argument(file, call, words)
+    return "", []
+
+
+def _imports(tree, packages: tuple) -> bool:
+    named = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    named += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return any(name.partition(".")[0] in packages for name in named)
+
+
+def _with_argument(file: str, call: ast.Call, words: str) -> list[Edit]:
+    """One more at the end, in the line of the last one or in a line of its own."""
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    line_of = lambda number: linecache.getline(file, number).rstrip("\n")  # noqa: E731
+    if not arguments:
+        last = line_of(call.end_lineno).encode()
+        new = last[: call.end_col_offset - 1] + words.encode() + last[call.end_col_offset - 1 :]
+        return [Edit(file, call.end_lineno, [last.decode()], [new.decode()])]
+    end = max(arguments, key=lambda node: (node.end_lineno, node.end_col_offset))
+    text = line_of(end.end_lineno).encode()
+    head, tail = text[: end.end_col_offset], text[end.end_col_offset :]
+    if end.end_lineno == call.end_lineno:
+        return [Edit(file, end.end_lineno, [text.decode()], [(head + f", {words}".encode() + tail).decode()])]
+    comma = b"" if tail.lstrip().startswith(b",") else b","
+    indent = text[: len(text) - len(text.lstrip())].decode()
+    return [Edit(file, end.end_lineno, [text.decode()], [(head + comma + tail).decode(), f"{indent}{words},"])]
