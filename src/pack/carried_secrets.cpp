@@ -14,8 +14,9 @@ namespace {
 struct Typed {
   std::string_view command, option;
   bool is_login = false, stands_apart = true;  // from its option; together with it always
+  bool is_behind_user = false;                 // USER%X
 };
-constexpr std::array<Typed, 22> kTyped = {{{"mysql", "-p", false, false},
+constexpr std::array<Typed, 41> kTyped = {{{"mysql", "-p", false, false},
                                            {"mysqldump", "-p", false, false},
                                            {"mariadb", "-p", false, false},
                                            {"sshpass", "-p"},
@@ -36,7 +37,26 @@ constexpr std::array<Typed, 22> kTyped = {{{"mysql", "-p", false, false},
                                            {"7z", "-p", false, false},
                                            {"ldapsearch", "-w"},
                                            {"ssh-keygen", "-N"},
-                                           {"ipmitool", "-P"}}};
+                                           {"ipmitool", "-P"},
+                                           {"smbclient", "-U", false, true, true},
+                                           {"rpcclient", "-U", false, true, true},
+                                           {"mongo", "-p"},
+                                           {"mongosh", "-p"},
+                                           {"mongodump", "-p"},
+                                           {"mongorestore", "-p"},
+                                           {"mongoimport", "-p"},
+                                           {"openssl", "-k"},
+                                           {"snmpwalk", "-c"},
+                                           {"snmpget", "-c"},
+                                           {"ldapmodify", "-w"},
+                                           {"ldapadd", "-w"},
+                                           {"sqlcmd", "-P"},
+                                           {"bcp", "-P"},
+                                           {"mosquitto_pub", "-P"},
+                                           {"mosquitto_sub", "-P"},
+                                           {"psexec", "-p"},
+                                           {"useradd", "-p"},
+                                           {"usermod", "-p"}}};
 
 }  // namespace
 
@@ -130,7 +150,8 @@ Introduced login(std::string_view text) {
 
 Introduced typed_secret(std::string_view text, std::size_t at) {
   const std::string_view rest = text.substr(at, kMostValue);
-  if (rest.size() < 3 || rest[0] != '-' || std::string_view("pPawN").find(rest[1]) == npos || rest[2] == '-') return {};
+  if (rest.size() < 3 || rest[0] != '-' || std::string_view("pPawNkcU").find(rest[1]) == npos || rest[2] == '-')
+    return {};
   const std::string_view line = line_before(text, at);
   for (const Typed& typed : kTyped) {
     if (!rest.starts_with(typed.option) || !has_word(line, typed.command)) continue;
@@ -140,11 +161,21 @@ Introduced typed_secret(std::string_view text, std::size_t at) {
     if (apart != 0 && !typed.stands_apart) continue;
     begin += apart;
     if (begin >= rest.size()) continue;
+    if (apart == 0 && at > 0 && is_quote(rest[begin]) && rest[begin] == text[at - 1]) {  // "-p", "X"
+      begin += 1 + run(rest.substr(begin + 1, 64), [](char c) { return is_gap(c) || c == ',' || c == '\n'; });
+      if (begin >= rest.size() || !is_quote(rest[begin])) continue;
+    }
     const std::size_t close = is_quote(rest[begin]) ? rest.find(rest[begin], begin + 1) : npos;
     if (close != npos) ++begin;
     const std::size_t end = close != npos ? close : std::min(rest.find_first_of(" \t\r\n\"'", begin), rest.size());
     const std::string_view value = rest.substr(begin, end - begin);
-    if (!value.empty() && !value.starts_with('-') && !is_no_secret(value)) return {begin, value.size()};
+    if (typed.is_behind_user) {
+      const std::size_t sign = value.find('%');
+      if (sign == npos || sign + 1 == value.size()) continue;
+      return {begin + sign + 1, value.size() - sign - 1};
+    }
+    if (value.starts_with("-") || is_no_secret(value)) continue;
+    return {begin, value.size()};
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/characters.h"
 #include "pack/readable_text.h"
@@ -26,16 +27,6 @@ std::string_view without_gaps(std::string_view text) {
   return text;
 }
 
-// Where another one begins: ", user=", "&x=1", "; name:".
-std::size_t up_to_next_name(std::string_view value) {
-  for (std::size_t at = value.find_first_of(",;&"); at != npos; at = value.find_first_of(",;&", at + 1)) {
-    const std::string_view rest = value.substr(at + 1, 64);
-    const std::size_t name = run_of(rest, "_-.");
-    if (name != 0 && name < rest.size() && (rest[name] == '=' || rest[name] == ':')) return at;
-  }
-  return value.size();
-}
-
 // Looks from a name to what it is given.
 class Giving {
  public:
@@ -48,12 +39,15 @@ class Giving {
     name_ = text_.substr(0, dashes + length);
     is_option_ = dashes != 0;
     at_ = name_.size();
-    if (!may_give() || !Scrubber::names_secret(name_)) return {};
+    if (!may_give()) return {};
+    if (!Scrubber::names_secret(name_)) return {};
+    if (const Introduced given = by_two_words(); given.secret != 0) return given;
+    if (rest().starts_with('(') || rest().starts_with('<')) return rest().starts_with('(') ? called() : next_element();
     skip_close();
     gap_ = gaps();
     if (const Introduced given = assigned(); given.secret != 0) return given;
-    if (is_quoted_ || before().ends_with('<') || before().ends_with('|') || before().ends_with(kCell) ||
-        rest().starts_with(",") || rest().starts_with("|"))
+    if (is_quoted_ || opens_element() || before().ends_with('{') || before().ends_with('|') ||
+        before().ends_with(kCell) || rest().starts_with(",") || rest().starts_with("|"))
       if (const Introduced listed = in_list(); listed.secret != 0) return listed;
     return said();
   }
@@ -74,8 +68,20 @@ class Giving {
   }
   // Most words are followed by nothing that gives them anything: they cost a look at one character.
   bool may_give() const {
-    return at_ < text_.size() && (is_quote(text_[at_]) || static_cast<unsigned char>(text_[at_]) <= ' ' ||
-                                  std::string_view("=:]`*,|>-").find(text_[at_]) != npos || text_[at_] == kCell[0]);
+    return at_ < text_.size() &&
+           (is_quote(text_[at_]) || static_cast<unsigned char>(text_[at_]) <= ' ' ||
+            std::string_view("=:]`*,|>-(<").find(text_[at_]) != npos || text_[at_] == kCell[0] || text_[at_] == '\xef');
+  }
+  // <password, <conn:password
+  bool opens_element() {
+    std::string_view line = before();
+    if (line.ends_with(':')) line.remove_suffix(std::min(line.size(), 1 + name_length_at_end(line, 1)));
+    return line.ends_with('<');
+  }
+  static std::size_t name_length_at_end(std::string_view line, std::size_t but) {
+    std::size_t length = 0;
+    while (length + but < line.size() && is_word_character(line[line.size() - but - 1 - length])) ++length;
+    return length;
   }
   // Of a key that is quoted, of environ["X"], of **Password:**
   void skip_close() {
@@ -91,8 +97,9 @@ class Giving {
   Introduced assigned() {
     const std::string_view here = rest();
     std::size_t sign = here.starts_with('=') || here.starts_with(':') ? 1 : 0;
-    for (const std::string_view two : {":=", "=>", "->"}) {
-      if (here.starts_with(two)) sign = 2;
+    for (const std::string_view other :
+         {":=", "=>", "->", "\xe2\x86\x92", "\xe2\x87\x92", "\xef\xbc\x9a"}) {  // →, ⇒, ：
+      if (here.starts_with(other)) sign = other.size();
     }
     if (here.starts_with("::")) return {};
     const bool assigns = sign != 0;
@@ -102,6 +109,9 @@ class Giving {
     if (sign == 1 && here[0] == ':') at_ += type_length();
     while (at_ < text_.size() && (text_[at_] == '*' || text_[at_] == '`')) ++at_;  // of **Password:** X
     const std::size_t more = gaps();
+    // "Password: ", of a question
+    if (!is_quoted_ && name_at_ > 0 && is_quote(whole_[name_at_ - 1]) && rest().starts_with(whole_[name_at_ - 1]))
+      return {};
     const Introduced given = value(assigns, more != 0);
     if (given.secret == 0) at_ = name_.size();
     return given;
@@ -115,7 +125,10 @@ class Giving {
     const std::string_view type = without_gaps(line.substr(0, sign));
     const std::size_t quote = line.find_first_not_of(" \t", sign + 1);
     const bool is_type = !type.empty() && is_letter(type[0]) && run_of(type, "_.[]|?, ") == type.size();
-    return is_type && quote != npos && is_quote(line[quote]) ? sign + 1 : 0;
+    if (!is_type || quote == npos) return 0;
+    const std::size_t made = run_of(line.substr(quote), "_.");  // Some("X")
+    const bool is_made = made != 0 && line.substr(quote + made, 1) == "(";
+    return is_quote(line[quote]) || is_made ? sign + 1 : 0;
   }
 
   Introduced value(bool assigns, bool apart) {
@@ -136,6 +149,23 @@ class Giving {
     }
     if (open == 'b' && at_ + 1 < text_.size() && is_quote(text_[at_ + 1])) ++at_;
     if (is_quote(text_[at_])) return quoted();
+    if (assigns && open == '{') {
+      if (const Introduced inside = in_braces(); inside.secret != 0) return inside;
+      if (rest().substr(0, kMostBefore).find_first_of("}\r\n") != npos) return {};
+    }
+    if (const std::size_t made = run_of(rest().substr(0, 64), "_.:"); assigns && made != 0) {  // SecretStr('X')
+      if (rest().substr(made, 1) == "(") {
+        const std::size_t begin = std::exchange(at_, at_ + made);
+        const Introduced wrapped = in_brackets(')');
+        const std::size_t end = wrapped.before + wrapped.secret;
+        const bool is_all = wrapped.secret != 0 && is_quote(text_[end]) && text_.substr(end + 1, 1) == ")";
+        if (is_all && !looks_up(text_.substr(begin, made))) return wrapped;
+        std::string_view line = rest().substr(0, kLooked);
+        line = line.substr(0, line.find_first_of("\r\n"));
+        if (line.find(')') != npos) return or_else(line);
+        at_ = begin;
+      }
+    }
     if (!assigns && open == '-') return {};  // the next option
     const std::string small = lower(name_);
     const bool is_header = small.ends_with("authorization") || small.ends_with("cookie");
@@ -143,7 +173,7 @@ class Giving {
     const bool is_phrase = assigns && apart && small.find("pass") != npos && Scrubber::surely_names_secret(name_);
     std::string_view given = rest().substr(0, kMostValue);
     given = given.substr(0, given.find_first_of(is_header || is_phrase ? "\r\n\"\x02" : " \t\r\n\"'\x02\x03"));
-    if (before().ends_with("<") || given.find("</") != npos) given = given.substr(0, given.find('<'));
+    if (opens_element() || given.find("</") != npos) given = given.substr(0, given.find('<'));
     if (!is_header) given = given.substr(0, up_to_next_name(given));
     if (is_no_secret(given)) return {};
     while (!given.empty() && std::string_view(",;)]}> \t").find(given.back()) != npos) given.remove_suffix(1);
@@ -165,6 +195,65 @@ class Giving {
     return is_no_secret(given.substr(0, length)) ? Introduced{} : Introduced{at_ + 1, length};
   }
 
+  // os.environ.get("PASSWORD") or "X"
+  Introduced or_else(std::string_view line) {
+    for (const std::string_view word : {" or ", " || ", " ?? "}) {
+      const std::size_t other = line.find(word);
+      if (other == npos || other + word.size() >= line.size() || !is_quote(line[other + word.size()])) continue;
+      at_ += other + word.size();
+      return quoted();
+    }
+    return {};
+  }
+  // API key: X, Secret Access Key = X
+  Introduced by_two_words() {
+    const std::string small = lower(name_);
+    if (is_option_ || (small != "key" && small != "token" && small != "pass")) return {};
+    const std::string_view line = line_before(whole_, name_at_);
+    if (!line.ends_with(' ')) return {};
+    const std::size_t length = name_length_at_end(line, 1);
+    const std::string_view word = line.substr(line.size() - 1 - length, length);
+    if (length == 0 || !Scrubber::surely_names_secret(std::string(word) + "_" + small)) return {};
+    const std::size_t begin = at_;
+    skip_close();
+    gap_ = gaps();
+    const Introduced given = assigned();
+    const std::string_view value = text_.substr(given.before, given.secret);
+    at_ = begin;
+    is_quoted_ = false;
+    const bool is_number = std::all_of(value.begin(), value.end(), is_digit);
+    return is_number || value.size() < 4 || is_said_of_secrets(value) ? Introduced{}
+                                                                      : Introduced{given.before, given.secret, true};
+  }
+  // setPassword("X"), set_secret('service', 'X')
+  Introduced called() {
+    if (is_option_ || !Scrubber::surely_names_secret(name_) || looks_up(name_)) return {};
+    if (lower(name_).ends_with("cookie")) return {};  // its name, and what is told of it
+    const Introduced given = in_brackets(')');
+    return given.secret != 0 && is_no_secret(text_.substr(given.before, given.secret)) ? Introduced{} : given;
+  }
+  // "password": {"value": "X"}
+  Introduced in_braces() const {
+    if (!Scrubber::surely_names_secret(name_)) return {};
+    const std::string_view given = text_.substr(at_, kLooked);
+    const std::size_t end = given.substr(0, given.find_first_of("\r\n")).find('}');
+    if (end == npos) return {};
+    const std::size_t sign = given.substr(0, end).find(':');
+    const std::size_t last = given.substr(0, end).find_last_of("\"'\x02\x03");
+    return sign == npos || last == npos || last < sign ? Introduced{} : Introduced{at_ + 1, end - 1};
+  }
+  // <key>password</key> ↵ <string>X</string>
+  Introduced next_element() {
+    const std::string_view line = before();
+    const std::size_t open = line.rfind('<');
+    if (!line.ends_with('>') || open == npos || !Scrubber::surely_names_secret(name_)) return {};
+    const std::string close = "</" + std::string(line.substr(open + 1, line.size() - open - 1));
+    if (!rest().starts_with(close)) return {};
+    at_ += close.size();
+    at_ += run(rest().substr(0, 128), [](char c) { return is_gap(c) || ends_line(c); });
+    if (!rest().starts_with('<') || rest().starts_with("</")) return {};
+    return in_element();
+  }
   // ("a" ↵ "b"), ["a", "b"], ("user", "X")
   Introduced in_brackets(char close) const {
     const std::string_view given = text_.substr(at_, kLooked);
@@ -219,7 +308,7 @@ class Giving {
     at_ = name_.size();
     const bool surely = Scrubber::surely_names_secret(name_);
     const std::string_view line = before();
-    if (line.ends_with('<')) return in_element();
+    if (opens_element()) return in_element();
     skip_close();
     gaps();
     // <property name="password">X</property>
@@ -247,11 +336,30 @@ class Giving {
       const Introduced beside = beside_name();
       return beside.secret != 0 ? beside : (at_ = here, quoted());
     }
+    if (is_quoted_) return by_default();
+    if (surely && line.ends_with('{') && at_ + apart < text_.size() &&
+        is_quote(text_[at_ + apart])) {  // {password, "X"}
+      at_ += apart;
+      return quoted();
+    }
     // a row of values that commas part
     if (apart != 0 || is_quoted_ || !surely || !(line.empty() || line.ends_with(','))) return {};
     const std::string_view given = rest().substr(0, rest().substr(0, kLooked).find_first_of(", \t\r\n"));
     return given.size() < 4 || is_no_secret(given) || Scrubber::names_secret(given) ? Introduced{}
                                                                                     : Introduced{at_, given.size()};
+  }
+
+  // add_argument("--api-key", type=str, default="X")
+  Introduced by_default() {
+    const std::string_view more = rest().substr(0, kMostBefore);
+    const std::size_t word = more.substr(0, more.find(')')).find("default");
+    if (word == npos || is_word_character(more[word - 1])) return {};
+    at_ += word + 7;
+    gaps();
+    if (!rest().starts_with('=') || rest().starts_with("==")) return {};
+    ++at_;
+    gaps();
+    return at_ < text_.size() && is_quote(text_[at_]) ? quoted() : Introduced{};
   }
 
   // <password>X</password>, <password encrypted="no">X<
@@ -274,9 +382,10 @@ class Giving {
   // name="password" value="X", - name: HF_TOKEN ↵ value: X
   Introduced beside_name() {
     at_ = name_.size();
-    at_ += run(rest().substr(0, 128), [](char c) { return is_gap(c) || ends_line(c) || c == ',' || is_quote(c); });
+    at_ += run(rest().substr(0, 128),
+               [](char c) { return is_gap(c) || ends_line(c) || c == ',' || c == '{' || is_quote(c); });
     const bool is_apart = at_ != name_.size();
-    for (const std::string_view word : {"value", "Value", "VALUE"}) {
+    for (const std::string_view word : {"value", "Value", "VALUE", "default"}) {
       if (!is_apart || !rest().starts_with(word)) continue;
       at_ += word.size();
       skip_close();
@@ -296,12 +405,23 @@ class Giving {
     at_ = name_.size();
     skip_close();
     if (gaps() == 0) return is_password() ? below_login() : Introduced{};
-    if (before().ends_with("#define") && at_ < text_.size() && is_quote(text_[at_])) return quoted();
-    if (rest().starts_with("for ") && is_password()) {  // Password for user me: X
+    if (at_ < text_.size() && is_quote(text_[at_])) {  // #define API_KEY "X", PASSWORD 'X'
+      const std::size_t close = text_.substr(at_ + 1, 128).find(text_[at_]);
+      const std::string_view word = text_.substr(at_ + 1, close == npos ? 0 : close);
+      if (before().ends_with("#define")) return quoted();
+      if (word.size() >= 4 && word.find_first_of(" \t\r\n") == npos && word.find("://") == npos &&
+          !is_said_of_secrets(word))
+        return quoted();
+    }
+    if (lower(rest().substr(0, 4)) == "for " && is_password()) {  // Password for user me: X
       std::string_view line = rest().substr(0, 128);
       line = line.substr(0, line.find_first_of("\r\n"));
-      const std::size_t sign = line.rfind(": ");
+      const std::size_t sign = std::min(line.rfind(": "), line.rfind("= "));
       const std::string_view given = sign == npos ? std::string_view() : without_gaps(line.substr(sign + 2));
+      if (!given.empty() && is_quote(given[0])) {  // SET PASSWORD FOR 'u' = 'X'
+        at_ += line.find(given, sign + 2);
+        return quoted();
+      }
       if (given.empty() || is_no_secret(given) || given.find(' ') != npos) return {};
       return {at_ + line.find(given, sign + 2), given.size()};
     }
@@ -322,7 +442,7 @@ class Giving {
                           (at_ + given.size() >= text_.size() || ends_line(text_[at_ + given.size()]));
     while (!is_alone && !given.empty() && std::string_view(".,;)]}!").find(given.back()) != npos)
       given.remove_suffix(1);
-    if (given.size() < 4 || is_no_secret(given) || is_said_of_it(given)) return {};
+    if (given.size() < 4 || is_no_secret(given) || is_said_of_secrets(given)) return {};
     const bool is_account = has_word(line, "login") || has_word(line, "machine") || has_word(line, "user");
     const char behind = at_ + given.size() < text_.size() ? text_[at_ + given.size()] : '\n';
     const bool is_line = without_gaps(line).empty() && ends_line(behind) && text_.substr(name_.size(), 1) == "\t";
@@ -331,7 +451,9 @@ class Giving {
         given.find_first_of("()<>{}") == npos &&
         (is_mixed_up(given) || (given.size() >= 8 && std::any_of(given.begin(), given.end(), is_digit)));
     const bool is_variable = name_.find('_') != npos || name_.find('-') != npos;
-    const bool gives = (is_account && is_password()) || is_line || is_entry ||
+    const bool is_set = has_word(line, "setenv") || line.starts_with("set -");
+    const bool is_used = is_password() && (line.ends_with("with") || line.ends_with("using"));
+    const bool gives = is_set || (is_used && is_value) || (is_account && is_password()) || is_line || is_entry ||
                        (is_told && (is_password() || is_value)) || (is_variable && is_value);
     return gives ? Introduced{at_, given.size()} : Introduced{};
   }
@@ -347,16 +469,6 @@ class Giving {
     return is_no_secret(text_.substr(begin, length)) ? Introduced{} : Introduced{begin, length};
   }
   bool is_password() const { return Scrubber::kind_of_secret(name_) == Kind::kPassword; }
-
-  // "password is required", "secret key to use"
-  static bool is_said_of_it(std::string_view word) {
-    static constexpr std::array<std::string_view, 36> kWords = {
-        "required", "incorrect", "wrong",  "invalid", "missing", "empty",   "correct",  "needed",    "hidden",
-        "stored",   "expired",   "valid",  "your",    "have",    "must",    "should",   "will",      "used",
-        "from",     "with",      "when",   "that",    "this",    "given",   "provided", "protected", "authentication",
-        "changed",  "accepted",  "denied", "failed",  "prompt",  "manager", "based",    "login",     "unset"};
-    return std::find(kWords.begin(), kWords.end(), lower(word)) != kWords.end();
-  }
 
   std::string_view whole_;
   std::size_t name_at_ = 0;

@@ -15,9 +15,10 @@ namespace {
 const std::string kTail = "B3dE5gH7jK9mN1pQ3sT5vX7zA9cE1gI3kM";
 const std::string kSecret = "zqR7x" + kTail;
 
-void expect_taken(const std::vector<std::string>& texts) {
+void expect_taken(const std::vector<std::string>& texts, const std::vector<std::string>& others = {}) {
   for (const std::string& text : texts) {
     const std::string clean = Scrubber(Owner{}).scrub(text);
+    for (const std::string& other : others) EXPECT_EQ(clean.find(other), std::string::npos) << clean;
     EXPECT_EQ(clean.find("zq"), std::string::npos) << text << "\n→ " << clean;
     EXPECT_EQ(clean.find(kTail.substr(4, 12)), std::string::npos) << text << "\n→ " << clean;
     EXPECT_NE(clean, text);
@@ -179,6 +180,74 @@ TEST(Planted, NotationsThatGiveANameSomething) {
                 "mysql -u root -pzqhunter", "Basic zq" + kTail + "=="});
 }
 
+TEST(Planted, WhatACallAnObjectOrAnElementHolds) {
+  expect_taken({"token=SecretStr('zqhunter77')",
+                "password: SecretStr = SecretStr(\"zqhunter\")",
+                "val password: Option[String] = Some(\"zqhunter\")",
+                "{\"password\": {\"value\": \"zqhunter\"}} and more",
+                "seen {\"value\": \"zqhunter\", \"name\": \"HF_TOKEN\"} there",
+                "<conn:Password>zqhunter</conn:Password>",
+                "<wsse:Password Type=\"text\">zqhunter</wsse:Password>",
+                "<key>password</key>\n<string>zqhunter</string>",
+                "<name>api_key</name><value>zqhunter</value>",
+                "setPassword(\"zqhunter\")",
+                "builder.api_key(\"zqhunter\")",
+                "keyring.set_password('service', 'me', 'zqhunter')",
+                "smtp.login('me', 'zqhunter')",
+                "auth=HTTPBasicAuth('me', 'zqhunter')",
+                "Fernet(b'zqhunter')",
+                "add_argument('--api-key', type=str, default='zqhunter')",
+                "@click.option(\"--token\", default=\"zqhunter7\")",
+                "variable \"password\" {\n  default = \"zqhunter\"\n}",
+                "password = os.environ.get('PW') or 'zqhunter'",
+                "{password, \"zqhunter\"}",
+                "set(PASSWORD \"zqhunter\")",
+                "setenv PASSWORD zqhunter",
+                "MYSQLPASS=zqhunter",
+                "\"passwords\": [\"zqhunter\", \"zqother\"]",
+                "userPassWord=zqhunter",
+                "API key: zqhunter",
+                "Secret Access Key = zqhunter",
+                "pin: 4829130",
+                "password \xe2\x87\x92 zqhunter",
+                "logging in with password zqhunter7"},
+               {"4829130"});
+  for (const std::string text :
+       {R"({"value": "zqhunter", "name": "HF_TOKEN"})", R"([{"value":"zqhunter","key":"api_key"}])"}) {
+    Scrubber one{Owner{}};
+    EXPECT_EQ(rewritten_json(text, one, {}).find("zq"), std::string::npos);
+  }
+}
+
+TEST(Planted, WhatTheFormOfAStatementTells) {
+  expect_taken({"ALTER USER bob WITH PASSWORD 'zqhunter'",
+                "CREATE USER bob IDENTIFIED BY 'zqhunter'",
+                "CREATE USER bob IDENTIFIED WITH some_plugin BY 'zqhunter'",
+                "SET PASSWORD FOR 'bob'@'%' = 'zqhunter'",
+                "ConvertTo-SecureString 'zqhunter' -AsPlainText",
+                "requirepass zqhunter",
+                "smbclient //host/share -U bob%zqhunter",
+                "mongo -u bob -p zqhunter",
+                "openssl enc -aes256 -k zqhunter",
+                "snmpwalk -v2c -c zqhunter host",
+                "htpasswd -b file bob zqhunter",
+                "htpasswd -nb bob zqhunter",
+                "echo zqhunter | sudo -S ls",
+                "echo zqhunter | docker login -u me --password-stdin",
+                "sudo -S <<< zqhunter",
+                "rabbitmqctl add_user bob zqhunter",
+                "net use z: \\\\host\\share zqhunter /user:bob",
+                "net user bob zqhunter /add",
+                "['docker', 'login', '-u', 'me', '-p', 'zqhunter', 'registry']",
+                "mot de passe : zqhunter",
+                "contrase\xc3\xb1"
+                "a: zqhunter",
+                "\xd0\xbf\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb\xd1\x8c: zqhunter",
+                "\xe3\x83\x91\xe3\x82\xb9\xe3\x83\xaf\xe3\x83\xbc\xe3\x83\x89\xef\xbc\x9azqhunter",
+                "password%253Dzqhunter",
+                "%2525252Fdata%2525252Fzqclient%2525252Fx.py"});
+}
+
 TEST(Planted, TablesWhoseHeaderNamesASecret) {
   expect_taken({"| user | password |\n|------|----------|\n| x | zqone |\n| y | zqtwo |\n",
                 "user,password,host\nx,zqone,h\ny,zqtwo,h\n", "user\tapi_key\nx\tzqone\n",
@@ -263,6 +332,33 @@ TEST(Planted, WhatIsNoSecretStays) {
         "b",
         "SKLEARN",
         "passwordless",
+        "password = getpass(\"Password: \")",
+        "secret = load_secret(\"db\")",
+        "password = config.get(\"password\")",
+        "password = unicodedata.normalize(\"NFC\", password)",
+        "print(f\"password={password!r}\")",
+        "get_token('hf')",
+        "self.set_cookie(\"name\", \"value\")",
+        "tokenizer.pad_token = tokenizer.eos_token",
+        "key(\"a\")",
+        "self.cls_token = nn.Parameter(torch.zeros(1, 1, config.hidden_size))",
+        "size_t token = ReadSymbol(ctx, br);",
+        "the password \"required\" is missing",
+        "{\"value\": \"adamw\", \"name\": \"optimizer\"}",
+        "add_argument('--max-tokens', default='512')",
+        "add_argument('--lr', default='3e-4')",
+        "<key>epochs</key>\n<string>zq</string>",
+        "net use of memory grew by 3 GiB",
+        "the net user count is 3",
+        "identified by 3 labels",
+        "echo done | tee log",
+        "BYPASS=yes",
+        "pin: 3",
+        "wandb login required",
+        "device token: 12",
+        "100%2520 of it",
+        "login(\"me\", x)",
+        "docker run -p 8080:80 --name \"x\" y",
         "docker run -p 8080:80 x",
         "ssh -p 2222 x",
         "--passes 3",

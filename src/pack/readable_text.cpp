@@ -78,9 +78,14 @@ std::size_t unseen_length(std::string_view rest) {
   return 0;
 }
 
-// %68, \x68, \150, \u0068, \\u0068, \U00000068, \u{68}, &#104;, &#x68;, &quot;
+// %68, %2568, \x68, \150, \u0068, \\u0068, \U00000068, \u{68}, &#104;, &#x68;, &quot;
 Written written_in_digits(std::string_view rest) {
-  if (rest[0] == '%') return {3, character_of(rest.substr(1), 2)};
+  if (rest[0] == '%') {  // %2F, %252F: a percent sign may be written so itself
+    std::size_t length = 1;
+    while (length < 9 && rest.substr(length, 2) == "25") length += 2;
+    const char is = character_of(rest.substr(length), 2);
+    return is == '\0' && length > 1 ? Written{3, '%'} : Written{length + 2, is};
+  }
   if (rest[0] == '\\') {
     if (rest.starts_with("\\U")) return {10, as_escaped(character_of(rest.substr(2), 8))};
     if (rest.starts_with("\\u{")) {

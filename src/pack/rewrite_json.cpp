@@ -110,6 +110,7 @@ class JsonPass {
     std::string name;                   // the key whose value this is
     std::string secret;                 // the key that names a secret and has this inside
     std::string key;                    // of an object: the last one
+    std::size_t key_at = 0;             // where that one stands
     std::string title;                  // of an object: what its "name" is
     std::optional<std::string> before;  // of an array: the last string
     bool is_array = false;
@@ -202,6 +203,7 @@ class JsonPass {
       out_ += is_closed ? encoded(clean) : '"' + clean;  // stand-ins have neither quotes nor backslashes
     if (is_key) {
       here.key = value.substr(0, kMostKeyBytes);
+      here.key_at = at_;
     } else {
       if (here.is_array) here.before = value;
       if (here.key == "name" || here.key == "Name" || here.key == "key") here.title = value.substr(0, kMostKeyBytes);
@@ -214,6 +216,9 @@ class JsonPass {
     const std::string& name = here.is_array ? here.name : here.key;
     if (const std::string secret = secret_name(); !secret.empty() && Scrubber::is_secret_value(secret, value))
       return scrubber_.stand_in(Scrubber::kind_of_secret(secret), value);
+    // {"value": "X", "name": "HF_TOKEN"}
+    if (!here.is_array && here.title.empty() && phrased_secret(text_, here.key_at + 1).secret != 0)
+      return scrubber_.stand_in(Kind::kToken, value);
     if (here.is_array && is_command(name)) return rewritten_argument(value, here.before, scrubber_, manner_);
     if (here.is_array && here.before && here.before->starts_with('-') && Scrubber::names_secret(*here.before) &&
         Scrubber::is_secret_value(*here.before, value))

@@ -391,11 +391,13 @@ Scrubber::Taken Scrubber::secret_at(std::string_view text, std::size_t at, std::
   if (const Introduced found = given_secret(text, at); found.secret != 0) {
     const std::string_view name =
         rest.substr(0, rest.find_first_not_of("-") + run_of(rest.substr(rest.find_first_not_of("-")), "_-."));
-    if (is_secret_value(name, rest.substr(found.before, found.secret))) return introduced(found, kind_of_secret(name));
+    if (found.is_sure || is_secret_value(name, rest.substr(found.before, found.secret)))
+      return introduced(found, kind_of_secret(name));
   }
   if (const Introduced found = bearer(rest); found.secret != 0) return introduced(found, Kind::kToken);
   if (const Introduced found = url_credentials(rest); found.secret != 0) return introduced(found, Kind::kPassword);
   if (const Introduced found = login(rest); found.secret != 0) return introduced(found, Kind::kPassword);
+  if (const Introduced found = phrased_secret(text, at); found.secret != 0) return introduced(found, Kind::kPassword);
   if (const Introduced found = typed_secret(text, at); found.secret != 0) return introduced(found, Kind::kPassword);
   if (const std::size_t length = token_length(rest); length != 0 && !is_digest(text.substr(0, at), length))
     return whole(Kind::kToken, length);
@@ -452,7 +454,8 @@ void Scrubber::scrub_piece(std::string_view raw, std::string& out) {
       taken = {0, cell->length, stand_in(kind_of_secret(cell->name), text.substr(at, cell->length))};
     if (taken.length == 0 && (c == '/' || c == '~' || c == '$' || c == '.')) taken = path_at(text, at, before);
     if (taken.length == 0 && begins && is_letter(c)) taken = windows_path_at(text, at);
-    if (taken.length == 0 && begins && (is_word_character(c) || (c == '-' && before != '-') || c == ':'))
+    if (taken.length == 0 && begins &&
+        (is_word_character(c) || (c == '-' && before != '-') || c == ':' || static_cast<unsigned char>(c) >= 0xc3))
       taken = secret_at(text, at, end);
     // run_hf_…, x_10.0.0.7
     if (taken.length == 0 && before == '_' && is_alphanumeric(c)) {

@@ -45,10 +45,10 @@ LastWords last_words(std::string_view words) {
   return {above == npos ? rest : rest.substr(above + 1), words.substr(cut + 1)};
 }
 
-constexpr std::array<std::string_view, 20> kSecretWords = {
-    "password", "passwd",        "passphrase", "passcode",    "passwort",  "kennwort",  "pwd",
-    "secret",   "secrets",       "credential", "credentials", "creds",     "apikey",    "authkey",
-    "psk",      "authorization", "cookie",     "accesskey",   "secretkey", "privatekey"};
+constexpr std::array<std::string_view, 23> kSecretWords = {
+    "password", "passwd",     "passphrase",  "passcode",   "passwort",  "kennwort",    "pwd",    "secret",
+    "secrets",  "credential", "credentials", "creds",      "apikey",    "authkey",     "psk",    "authorization",
+    "cookie",   "accesskey",  "secretkey",   "privatekey", "passwords", "passphrases", "apikeys"};
 // Written in one word with what stands before: clientsecret, ACCESSTOKEN.
 constexpr std::array<std::string_view, 14> kEnds = {"password",   "passwd",   "passphrase", "passwort",  "accesstoken",
                                                     "authtoken",  "apitoken", "secretkey",  "accesskey", "clientsecret",
@@ -66,9 +66,9 @@ constexpr std::array<std::string_view, 22> kPassesOf = {
     "db",   "user",  "root",  "admin", "smtp",  "mail",  "email", "mysql", "pg",  "postgres", "ftp",
     "http", "proxy", "login", "ssh",   "redis", "mongo", "ldap",  "sudo",  "vpn", "wifi",     "my"};
 // Of these the value decides.
-constexpr std::array<std::string_view, 14> kPerhaps = {"token",     "key",       "pass", "pw",  "auth",
-                                                       "sig",       "signature", "sid",  "pat", "session",
-                                                       "sessionid", "code",      "otp",  "cred"};
+constexpr std::array<std::string_view, 16> kPerhaps = {"token",     "key", "pass", "pw",      "auth",      "sig",
+                                                       "signature", "sid", "pat",  "session", "sessionid", "code",
+                                                       "otp",       "pin", "cred", "salt"};
 constexpr std::array<std::string_view, 13> kNoSecretKeys = {"primary", "foreign",   "sort",    "cache",  "dict",
                                                             "map",     "partition", "routing", "public", "pub",
                                                             "index",   "lookup",    "group"};
@@ -85,14 +85,17 @@ Says what_says(std::string_view name) {
     return Says::kSurely;
   if (std::any_of(kEnds.begin(), kEnds.end(), [word = last](std::string_view end) { return word.ends_with(end); }))
     return Says::kSurely;
-  if (last == "key" && is_one_of(before, kKeysOf)) return Says::kSurely;
-  if (last == "token" && is_one_of(before, kTokensOf)) return Says::kSurely;
+  if ((last == "key" || last == "keys") && is_one_of(before, kKeysOf)) return Says::kSurely;
+  if ((last == "token" || last == "tokens") && is_one_of(before, kTokensOf)) return Says::kSurely;
+  if (last == "word" && before == "pass") return Says::kSurely;
   if ((last == "pass" || last == "pw") && is_one_of(before, kPassesOf)) return Says::kSurely;
   // a variable of the environment; lower-case names of that kind are a tokenizer's
   const bool is_variable =
       std::any_of(name.begin(), name.end(), is_upper) && std::none_of(name.begin(), name.end(), is_lower);
   constexpr std::array<std::string_view, 6> kOfVariables = {"token", "key", "pat", "pass", "pw", "auth"};
   if (is_variable && !before.empty() && is_one_of(last, kOfVariables)) return Says::kSurely;
+  constexpr std::array<std::string_view, 4> kNoPasses = {"bypass", "compass", "trespass", "surpass"};
+  if (is_variable && last.size() > 4 && last.ends_with("pass") && !is_one_of(last, kNoPasses)) return Says::kSurely;
   if (last == "key" && is_one_of(before, kNoSecretKeys)) return Says::kNothing;
   return is_one_of(last, kPerhaps) ? Says::kPerhaps : Says::kNothing;
 }
@@ -108,6 +111,12 @@ bool is_quantity(std::string_view value) {
                                                    [](char c) { return is_letter(c) || c == '%'; });
 }
 
+// tokenizer.eos_token
+bool is_attribute(std::string_view value) {
+  return value.find('.') != npos &&
+         std::all_of(value.begin(), value.end(), [](char c) { return is_lower(c) || c == '_' || c == '.'; });
+}
+
 bool may_be_secret(std::string_view last, bool is_option, std::string_view value) {
   const bool is_one = value.find_first_of(" \t\n") == npos;
   if (value.find_first_of("<|[") == 0) return false;  // <pad>, [MASK]
@@ -115,6 +124,7 @@ bool may_be_secret(std::string_view last, bool is_option, std::string_view value
     const bool is_hex = std::all_of(value.begin(), value.end(), is_hex_digit);
     return (is_hex && value.size() >= 32) || is_mixed_up(value);
   }
+  if (last == "token" && is_attribute(value)) return false;
   if (last == "token")  // in texts about language models a bare "token" is a word of the text
     return is_option || (value.size() >= 8 && has(value, is_digit)) || (value.size() >= 12 && is_one);
   if (last == "pass" || last == "pw") {
@@ -127,11 +137,41 @@ bool may_be_secret(std::string_view last, bool is_option, std::string_view value
   if (last == "auth")
     return value.front() == '"' || value.front() == '\'' || is_mixed_up(value) ||
            (is_one && value.size() >= 16 && has(value, is_digit));
-  if (last == "otp") return value.size() >= 6 && std::all_of(value.begin(), value.end(), is_digit);
+  if (last == "otp" || last == "pin")
+    return value.size() >= (last == "pin" ? 4 : 6) && std::all_of(value.begin(), value.end(), is_digit);
   return is_mixed_up(value) || (is_one && value.size() >= 20 && has(value, is_digit) && has(value, is_upper));
 }
 
 }  // namespace
+
+// getpass("Password: "), os.getenv("HF_TOKEN"), read("secrets.txt"): what stands in the brackets says where the secret is.
+bool looks_up(std::string_view function) {
+  const std::string small = lower(function);
+  constexpr std::array<std::string_view, 19> kLooksUp = {
+      "get",    "env",  "read",  "load",   "open", "find",  "fetch", "ask", "input",  "prompt",
+      "lookup", "path", "field", "column", "test", "param", "is_",   "has", "require"};
+  return std::any_of(kLooksUp.begin(), kLooksUp.end(), [&](std::string_view word) { return small.find(word) != npos; });
+}
+
+// "password is required", "secret key to use"
+bool is_said_of_secrets(std::string_view word) {
+  static constexpr std::array<std::string_view, 36> kWords = {
+      "required", "incorrect", "wrong",  "invalid", "missing", "empty",   "correct",  "needed",    "hidden",
+      "stored",   "expired",   "valid",  "your",    "have",    "must",    "should",   "will",      "used",
+      "from",     "with",      "when",   "that",    "this",    "given",   "provided", "protected", "authentication",
+      "changed",  "accepted",  "denied", "failed",  "prompt",  "manager", "based",    "login",     "unset"};
+  return std::find(kWords.begin(), kWords.end(), lower(word)) != kWords.end();
+}
+
+// Where another one begins: ", user=", "&x=1", "; name:".
+std::size_t up_to_next_name(std::string_view value) {
+  for (std::size_t at = value.find_first_of(",;&"); at != npos; at = value.find_first_of(",;&", at + 1)) {
+    const std::string_view rest = value.substr(at + 1, 64);
+    const std::size_t name = run_of(rest, "_-.");
+    if (name != 0 && name < rest.size() && (rest[name] == '=' || rest[name] == ':')) return at;
+  }
+  return value.size();
+}
 
 bool Scrubber::names_secret(std::string_view name) { return what_says(name) != Says::kNothing; }
 bool Scrubber::surely_names_secret(std::string_view name) { return what_says(name) == Says::kSurely; }

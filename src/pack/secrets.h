@@ -51,15 +51,21 @@ std::string_view line_before(std::string_view text, std::size_t at);
 bool has_word(std::string_view line, std::string_view word);
 // What stands there is no secret but the lack of one, or an expression of a program that makes it.
 bool is_no_secret(std::string_view value);
+bool looks_up(std::string_view function);  // getpass(…), os.getenv(…): what stands in its brackets is no secret
+bool is_said_of_secrets(std::string_view word);       // "password is required"
+std::size_t up_to_next_name(std::string_view value);  // "X, user=me": the length of X
 
 // "Bearer ", "https://": how much stands before the secret, and the secret itself.
 struct Introduced {
   std::size_t before = 0, secret = 0;
+  bool is_sure = false;  // whatever the name that stands before says
 };
 Introduced bearer(std::string_view text);
 Introduced url_credentials(std::string_view text);
 Introduced login(std::string_view text);  // curl -u NAME:PASSWORD
 
+// ALTER USER u IDENTIFIED BY 'X', wandb login X, requirepass X, mot de passe : X, echo X | sudo -S
+Introduced phrased_secret(std::string_view text, std::size_t at);
 // The next look at what stands before the place in its line: mysql -pX, docker login -p X.
 Introduced typed_secret(std::string_view text, std::size_t at);
 // password=…, "api_key": "…", HF_TOKEN=…, --token …, <password>…, ("password", "…"), | password | … |, machine h login u password …
