@@ -14,6 +14,7 @@ model = nn.Linear(8, 8).cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 other = torch.optim.SGD(model.parameters(), lr=0.1)
 loader = DataLoader(TensorDataset(torch.zeros(200, 8)), batch_size=10)
+more = DataLoader(TensorDataset(torch.zeros(700, 8)), batch_size=10)
 def step(optimizer=optimizer):
     optimizer.zero_grad()
     model(torch.randn(2, 8, device="cuda")).sum().backward()
@@ -31,10 +32,36 @@ KNOWN = {
     "a loader that is counted": ("for e in range(5):\n    for i, x in enumerate(loader):\n        step()\n", 100, 100),
     "a loader's length": ("for i in range(len(loader)):\n    step()\n", 20, 20),
     "in functions": ("def fit(n):\n    for i in range(n):\n        step()\nfit(250)\n", 250, 250),
+    "while": ("i = 0\nwhile i < 500:\n    step()\n    i += 1\n", 500, 500),
+    "while, to the last, by twos": ("i = 2\nwhile i <= options.n * 5:\n    step()\n    i += 2\n", 100, 100),
+    "while, counted in the data": (
+        "i = 0\nwhile i < 500:\n    for (x,) in loader:\n        step()\n        i += 1\n        if i == 500: break\n",
+        500,
+        500,
+    ),
+    "while, of a trainer": (
+        "class Fit:\n    done, most = 0, 70\n    def all(self):\n        while self.done < self.most:\n            for (x,) in loader:\n                step()\n            self.done += 1\nFit().all()\n",
+        1400,
+        1400,
+    ),
+    "zip": ("for (x,), (y,) in zip(loader, more):\n    step()\n", 20, 20),
+    "zip with one that goes round": (
+        "from itertools import cycle\nfor i, ((x,), (y,)) in enumerate(zip(cycle(loader), more)):\n    step()\n",
+        70,
+        70,
+    ),
+    "zip with the longer first": ("for (x,), (y,) in zip(more, loader):\n    step()\n", 20, 20),
+    "zip of a range": ("for i, (x,) in zip(range(30), more):\n    step()\n", 30, 30),
     "a break": ("for i in range(500):\n    step()\n    if i > 400: break\n", 500, 500),
 }
 UNKNOWN = {
-    "while": "i = 0\nwhile i < 500:\n    step()\n    i += 1\n",
+    "while, counted under a condition and anew": "i = 0\nwhile i < 500:\n    step()\n    i += 1\n    if i == 50: i = 0\n",
+    "while, by a step that is not known": "i, n = 0, 2\nwhile i < 500:\n    step()\n    i += n\n",
+    "while, to an end that moves": "i, n = 0, 500\nwhile i < n:\n    step()\n    i += 1\n    n -= 1\n",
+    "while, counted by another function": "def on():\n    global i\n    i += 1\ni = 0\nwhile i < 500:\n    step()\n    on()\n",
+    "while, over data of unknown length": "i = 0\nwhile i < 9:\n    for x in iter([1] * 50):\n        step()\n    i += 1\n",
+    "zip of loops without end": "from itertools import cycle, count\nfor i, x in zip(count(), cycle(loader)):\n    step()\n    if i > 40: break\n",
+    "zip with a generator": "for i, x in zip(loader, iter([1] * 15)):\n    step()\n",
     "while around": "while True:\n    for i in range(5):\n        step()\n",
     "a generator": "def data():\n    yield from [1] * 500\nfor x in data():\n    step()\n",
     "a comprehension": "[step() for i in range(500)]\n",
@@ -59,7 +86,9 @@ def test_the_steps_of_a_loop_are_known(dry_run, name):
 
 
 def _innermost(program):
-    return [line for line in program.split("\n") if line.strip().startswith("for ")][-1]
+    """The loop that is told: around a loop that counts for it, a while."""
+    loops = [line for line in program.split("\n") if line.strip().startswith(("for ", "while "))]
+    return loops[0 if "i += 1\n        if" in program else -1]
 
 
 @pytest.mark.parametrize("name", UNKNOWN)

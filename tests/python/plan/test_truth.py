@@ -212,3 +212,28 @@ def test_a_quick_program_is_not_stopped_for_its_steps(dry_run, at_least, stopped
     )
     assert ran.status == 0 and ran.summary["stopped"] == stopped
     assert (ran.summary["peak_allocated"] > 1 << 30) == (stopped is None)
+
+
+CARRIED = """
+    import torch
+    cell = torch.nn.GRUCell(8, 8).cuda()
+    optimizer = torch.optim.{optimizer}
+    h = torch.zeros(2, 8, device="cuda")
+    for step in range(3):
+        h = cell(torch.randn(2, 8, device="cuda"), h{detached})
+        h.sum().backward(retain_graph={kept})
+        optimizer.step()
+    print(step)
+"""
+
+
+@pytest.mark.parametrize("is_detached", [False, True])
+@pytest.mark.parametrize(
+    "optimizer", ["SGD(cell.parameters(), 0.1)", "Adam(cell.parameters())", "SGD(cell.parameters(), 0.1, foreach=False)"]
+)
+def test_a_pass_through_weights_that_a_step_has_changed_is_refused(dry_run, optimizer, is_detached):
+    """Also where one operation writes into all of them, which is the default on a GPU."""
+    detached = ".detach()" if is_detached else ""
+    ran = dry_run(CARRIED.format(optimizer=optimizer, detached=detached, kept=not is_detached))
+    assert ran.summary["steps"] == (3 if is_detached else 1), ran.err
+    assert ("modified by an inplace operation" in ran.err) == (not is_detached)

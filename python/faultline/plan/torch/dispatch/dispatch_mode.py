@@ -207,8 +207,12 @@ class DryRunMode(TorchDispatchMode):
             self.memory.loose = None
         for index, size, stride, offset, grows in outcome.changed:
             self._change(operands[index], size, stride, offset, grows)
-        if outcome.mutated and self.progress.updates.watches:
-            self.progress.updates.wrote([operands[index] for index in outcome.mutated])
+        if outcome.mutated:
+            written = [operands[index] for index in outcome.mutated]
+            if outcome.op.startswith("aten::_foreach_"):
+                tensors.count_as_changed(written)
+            if self.progress.updates.watches:
+                self.progress.updates.wrote(written)
         if func is kv_cache.GROWS:
             self.kv_cache.grew(operands, fresh)
         if values:

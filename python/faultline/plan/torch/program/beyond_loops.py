@@ -49,6 +49,7 @@ class _Loop:
         batch = next(self._inner)
         self.given += 1
         beyond.last = weakref.ref(self)
+        beyond.latest[id(self.of)] = beyond.last
         return batch
 
     def grows(self) -> bool:
@@ -63,6 +64,7 @@ class BeyondLoops:
         self._session = session
         self.on = False
         self.last = self.cut = None  # the loop that gave the last batch; the one that was ended
+        self.latest: dict[int, weakref.ref] = {}  # by loader: the loop that gave its last batch
         self._steps = 0
         self._loops = self._marks = 0
         self._rising: list[dict] = []
@@ -79,10 +81,16 @@ class BeyondLoops:
 
         loader.__iter__ = faultline
 
+    def giving(self, loader) -> _Loop | None:
+        """The loop over it that gave its last batch."""
+        latest = self.latest.get(id(loader))
+        loop = latest() if latest is not None else None
+        return loop if loop is not None and loop.of is loader else None
+
     # --- rounds
 
     def round_begins(self, loop: _Loop) -> None:
-        """Where memory has risen the trace gets a mark: an operation "round of loop N" (src/plan/rounds.cpp)."""
+        """Where memory has risen the trace gets a mark: an operation "round of loop N" (src/plan/rounds.cpp). Rounds that make steps need none: their growth is told from the steps."""
         session = self._session
         if session.memory.closed:
             return
@@ -92,7 +100,12 @@ class BeyondLoops:
         if len(loop.live) == 1:
             loop.where = (user_line() or "").removeprefix(os.path.join(os.getcwd(), ""))
             loop.steps = session.progress.steps
-        elif len(loop.live) > 2 and loop.live[-1] > loop.live[-2] and self._marks < _MOST_MARKS:
+        elif (
+            session.progress.steps == loop.steps
+            and len(loop.live) > 2
+            and loop.live[-1] > loop.live[-2]
+            and self._marks < _MOST_MARKS
+        ):
             if not loop.number:
                 self._loops += 1
                 loop.number = self._loops

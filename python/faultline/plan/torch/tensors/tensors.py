@@ -145,3 +145,10 @@ def is_channels_last(tensor: torch.Tensor) -> bool:
             return False
         least = strides[dimension] * max(1, sizes[dimension])
     return True
+
+
+def count_as_changed(written) -> None:
+    """What writes into a list of tensors counts them as changed in its kernel for the GPU; of what writes into one PyTorch counts it for every device."""
+    for tensor in written:
+        if not tensor.is_inference():
+            torch.autograd.graph.increment_version(tensor)
