@@ -54,7 +54,8 @@ struct ProcessSummary {
   std::vector<RisingLoop> rising;
   std::uint64_t training_batch = 0;  // of the loader that its steps take batches of; 0: not known
   std::uint64_t ranks = 0;           // of the program that this process is one of; 0: it has no process group
-  std::string stopped;
+  std::string stopped;               // by the dry run, in words; empty: it ended by itself
+  StoppedBy stopped_by = StoppedBy::kItself;
   std::string framework;  // "PyTorch 2.13.0"
   std::optional<PlanException> exception;
   std::vector<std::string> uses;                 // what the program does by itself: autocast, checkpoint, foreach, …

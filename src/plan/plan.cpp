@@ -11,6 +11,9 @@ namespace {
 constexpr std::array<std::string_view, static_cast<std::size_t>(Verdict::kInterrupted) + 1> kNames = {
     "fits", "fits-tightly", "fits-until", "does-not-fit", "measured", "not-planned", "program-error", "interrupted"};
 
+constexpr std::array<std::string_view, static_cast<std::size_t>(StoppedBy::kSeconds) + 1> kStops = {
+    "", "steps", "alike", "loop", "seconds"};
+
 constexpr double kTightShare = 0.05;  // of the capacity
 
 }  // namespace
@@ -23,6 +26,8 @@ bool is_tight(const PlanGpu& gpu, std::uint64_t needed_bytes) {
 }
 
 std::string_view name_of(Verdict verdict) { return kNames[static_cast<std::size_t>(verdict)]; }
+
+std::string_view name_of(StoppedBy by) { return kStops[static_cast<std::size_t>(by)]; }
 
 PlanGpu plan_gpu(const Gpu& gpu) {
   const std::string name = gpu.name.empty() ? describe(gpu) : std::string(gpu.full_name);

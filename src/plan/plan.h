@@ -31,6 +31,16 @@ enum class Verdict : std::uint8_t {
 };
 std::string_view name_of(Verdict verdict);  // "does-not-fit"
 
+// What made a dry run stop the program.
+enum class StoppedBy : std::uint8_t {
+  kItself,   // nothing: the program ended by itself
+  kSteps,    // it had made as many steps as a dry run makes
+  kAlike,    // all further steps are known to be alike
+  kLoop,     // its loop over data was ended early, and what is behind it was run
+  kSeconds,  // its time was over
+};
+std::string_view name_of(StoppedBy by);  // "seconds"; empty: itself
+
 struct PlanGpu {
   std::string name;  // "Tesla T4", "a device of 24.00 GiB"
   std::uint64_t capacity_bytes = 0;
@@ -279,6 +289,7 @@ struct Plan {
   std::uint64_t least_turns = 0;      // and of the one that made least
   std::uint64_t alike_from = 0;       // all later steps took the same; 0: not known
   std::string stopped;                // "after 8 optimizer steps"; empty: the program ended by itself
+  StoppedBy stopped_by = StoppedBy::kItself;
   bool stop_asked = false;            // there, because the user said how far to go (--steps, --seconds)
   std::string how;                    // fake, real
   double seconds = 0;

@@ -8,6 +8,8 @@ namespace faultline {
 
 template <>
 inline constexpr std::size_t kValueCount<Verdict> = static_cast<std::size_t>(Verdict::kInterrupted) + 1;
+template <>
+inline constexpr std::size_t kValueCount<StoppedBy> = static_cast<std::size_t>(StoppedBy::kSeconds) + 1;
 
 void fields(auto& archive, Location& location) {
   archive("file", location.file);
@@ -219,6 +221,7 @@ void fields(Archive& archive, Plan& plan) {
   archive("most_turns", plan.most_turns);
   archive("least_turns", plan.least_turns);
   archive("stopped", plan.stopped);
+  archive("stopped_by", plan.stopped_by);
   archive("stop_asked", plan.stop_asked);
   archive("how", plan.how);
   archive("seconds", plan.seconds);

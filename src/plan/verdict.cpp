@@ -288,9 +288,9 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.alike_from = main.alike_from;
   plan.loop = main.loop;
   plan.stopped = main.stopped;
-  plan.stop_asked = main.stopped.starts_with("after") && main.stopped.find(" optimizer steps") != std::string::npos
-                        ? question.steps_asked
-                        : question.seconds_asked;
+  plan.stopped_by = main.stopped_by;
+  plan.stop_asked = (main.stopped_by == StoppedBy::kSteps && question.steps_asked) ||
+                    (main.stopped_by == StoppedBy::kSeconds && question.seconds_asked);
   plan.versions.framework = as_asked.framework;
   plan.how = question.real ? "real" : "fake";
   plan.seconds = first.seconds;

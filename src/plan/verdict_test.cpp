@@ -293,6 +293,37 @@ TEST(Verdict, WhatEndsAfterTheDryRunsOwnStopIsNoFailureOfTheProgram) {
   EXPECT_FALSE(plan.exception.has_value());
 }
 
+// What it was stopped by decides, whatever a framework calls its steps.
+TEST(Verdict, APartIsWhatWasAskedForWhereTheLimitThatStoppedItWas) {
+  struct Row {
+    StoppedBy by;
+    const char* stopped;
+    bool steps_asked, seconds_asked, asked;
+  };
+  for (const Row& row : {Row{StoppedBy::kSteps, "after 4 calls of train_step", true, false, true},
+                         Row{StoppedBy::kSteps, "after 8 optimizer steps", true, false, true},
+                         Row{StoppedBy::kSteps, "after 8 optimizer steps", false, true, false},
+                         Row{StoppedBy::kSteps, "after 8 calls of after 120 seconds", false, true, false},
+                         Row{StoppedBy::kSeconds, "after 120 seconds", false, true, true},
+                         Row{StoppedBy::kSeconds, "after 120 seconds", true, false, false},
+                         Row{StoppedBy::kAlike, "after 3 optimizer steps: all are alike", false, true, false},
+                         Row{StoppedBy::kLoop, "in its loop after 8 optimizer steps", false, true, false},
+                         Row{StoppedBy::kItself, "", true, true, false}}) {
+    MadeUpProgram program;
+    PlanQuestion question = program.question();
+    question.no_try = true;
+    question.steps_asked = row.steps_asked;
+    question.seconds_asked = row.seconds_asked;
+    DryRunResult run = MadeUpProgram::left(kGiB, false);
+    run.processes.front().stopped = row.stopped;
+    run.processes.front().stopped_by = row.by;
+    Result<std::unique_ptr<PlannedRun>> made = make_plan(question, run, program.reruns());
+    ASSERT_TRUE(made.ok());
+    EXPECT_EQ((*made)->plan.stop_asked, row.asked) << row.stopped;
+    EXPECT_EQ((*made)->plan.ends_early(), row.by != StoppedBy::kItself && !row.asked) << row.stopped;
+  }
+}
+
 TEST(Verdict, AProgramThatNeverUsedTheGpuDoesNotFitIt) {
   DryRunResult run = MadeUpProgram::left(0, false);
   run.processes.front().allocations = 0;

@@ -137,6 +137,7 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   read("training_batch", summary.training_batch);
   read("ranks", summary.ranks);
   read("stopped", summary.stopped);
+  read("stopped_by", summary.stopped_by);
   read("unsupported", summary.unsupported);
   read("framework", summary.framework);
   read("uses", summary.uses);

@@ -170,10 +170,11 @@ DryRunResult finished(pid_t process, const DryRunJob& job) {
   result.import_trouble = read_import_trouble(job.folder);
   if (end.out_of_time) {
     for (ProcessSummary& each : result.processes) {
-      if (each.stopped.empty())
-        each.stopped =
-            fmt::format("after {:.0f} seconds, because it did not end by itself when its time was over (--seconds {})",
-                        end.seconds, job.request.seconds);
+      if (!each.stopped.empty()) continue;
+      each.stopped_by = StoppedBy::kSeconds;
+      each.stopped =
+          fmt::format("after {:.0f} seconds, because it did not end by itself when its time was over (--seconds {})",
+                      end.seconds, job.request.seconds);
     }
   }
   settle_ends(result);

@@ -44,7 +44,7 @@ class PoolSession:
         self.operations = self.steps = 0  # steps: rounds that are over because another begins
         self._begins_round = False
         self.first_step = None
-        self.stopped = self.problem = None
+        self.stopped = self.stopped_by = self.problem = None
         self.died_of_memory = False
         self.decided_by_stand_in = True
         self.allocations_at_failure = -1
@@ -209,7 +209,7 @@ class PoolSession:
         wanted = self.options.get("steps")
         if wanted and self.steps >= wanted and took >= (self.options.get("at_least_seconds") or 0):
             self._begins_round = False
-            self._stop(f"after {self.steps} calls of {name}")
+            self._stop("steps", f"after {self.steps} calls of {name}")
 
     def mark_round(self, name: str) -> None:
         self.device.step_mark(self.steps, name)
@@ -220,16 +220,16 @@ class PoolSession:
         self.operations += 1
         seconds = self.options.get("seconds")
         if seconds and time.monotonic() - self.started - self.not_counted > seconds:
-            self._stop(f"after {seconds} seconds")
+            self._stop("seconds", f"after {seconds} seconds")
 
-    def _stop(self, why: str) -> None:
+    def _stop(self, by: str, why: str) -> None:
         if threading.current_thread() is not threading.main_thread() and not self.stopped:
             return  # its exception would end the thread alone
         if self.stopped:
             if time.monotonic() > self._end_by:
                 self._end_now()
             return
-        self.stopped = why
+        self.stopped_by, self.stopped = by, why
         self._end_by = time.monotonic() + dry_run_session.GRACE_SECONDS
         dry_run_session.complete(self._end_now)
 
@@ -274,6 +274,7 @@ class PoolSession:
                 "operations": self.operations,
                 "exception": self.problem,
                 "stopped": self.stopped,
+                "stopped_by": self.stopped_by,
                 "steps": self.steps + (self._begins_round and self.problem is None),  # the last one, too
                 "ranks": 0,
                 "framework": f"{self.title} {getattr(sys.modules.get(self.framework), '__version__', '')}".rstrip(),

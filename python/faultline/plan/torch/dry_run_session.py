@@ -104,7 +104,7 @@ class DryRunSession:
         self.problem = None
         self.died_of_memory = False
         self.decided_by_stand_in = True  # if it ends by a status of its own
-        self.stopped = None
+        self.stopped = self.stopped_by = None
         self.first_step = None  # when it was over: the wall's clock, the process's
         self.owner = os.getpid()
         vary.note_main()
@@ -145,10 +145,10 @@ class DryRunSession:
         worth = self.options.get("at_least_seconds") or 0
         if steps >= self.options["steps"] and gone >= worth:
             if not self.beyond.begin():
-                self._stop(f"after {steps} optimizer steps")
+                self._stop("steps", f"after {steps} optimizer steps")
         elif worth and gone < worth and not self.beyond.on:
             if why := self.each_step.are_enough(gone / max(1, steps - 1), worth):
-                self._stop(f"after {steps} optimizer steps: {why}")
+                self._stop("alike", f"after {steps} optimizer steps: {why}")
 
     def _step_seconds(self) -> float:
         """Since the first step, as long as this process itself computed: imports and a busy machine do not count."""
@@ -158,11 +158,14 @@ class DryRunSession:
 
     def _out_of_time(self) -> None:
         self.notes.waiting()
-        self._stop(self.beyond.words() if self.beyond.on else f"after {self.options['seconds']} seconds")
+        if self.beyond.on:
+            self._stop("loop", self.beyond.words())
+        else:
+            self._stop("seconds", f"after {self.options['seconds']} seconds")
 
-    def _stop(self, why: str) -> None:
-        """Ends the program as sys.exit() would: its own clean-up still runs."""
-        self.stopped = why
+    def _stop(self, by: str, why: str) -> None:
+        """Ends the program as sys.exit() would: its own clean-up still runs. `by` is a word of StoppedBy (src/plan/plan.h), `why` is for people."""
+        self.stopped_by, self.stopped = by, why
         if self.progress.on_round is not None:
             self.holders.look(last=True)
         if self.progress.steps == 0:
@@ -274,7 +277,7 @@ class DryRunSession:
         if settle:
             _settle_backward_threads()
         if self.beyond.on and not self.stopped:
-            self.stopped = self.beyond.words()
+            self.stopped_by, self.stopped = "loop", self.beyond.words()
         notice_deaths()
         peaks, seconds = self._peaks(), round(time.monotonic() - self.started, 2)
         if self.watch is not None:
@@ -303,6 +306,7 @@ class DryRunSession:
             "operations": operations,
             "exception": self.problem,
             "stopped": self.stopped,
+            "stopped_by": self.stopped_by,
             "steps": self.progress.steps,
             "optimizers": self.progress.optimizers,
             "most_turns": max((turn[1] for turn in self.progress.turns.values()), default=0),
