@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 
 namespace faultline::confine {
 
 Named named(const Asked& call, int folder, int path, bool follow, bool fresh) {
   std::optional<std::string> words = read_path(call.tracee.thread, call.number(path));
-  if (!words) return {{}, Decision::answer(call.number(path) == 0 ? -EFAULT : -ENAMETOOLONG)};
+  if (!words) {  // too long, or not all there
+    char last = 0;
+    const bool is_there = read_memory(call.tracee.thread, call.number(path) + PATH_MAX - 1, &last, 1);
+    return {{}, Decision::answer(is_there ? -ENAMETOOLONG : -EFAULT)};
+  }
   if (words->empty()) return {{}, Decision::pass()};  // a descriptor alone, or nothing
   std::string start = "/";
   if (words->front() != '/') {

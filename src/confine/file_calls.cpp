@@ -299,6 +299,8 @@ Decision rename_call(const Asked& call, int from_folder, int from_path, int to_f
   constexpr std::uint64_t kNoReplace = 1;
   const Named from = named(call, from_folder, from_path, false, true),
               to = named(call, to_folder, to_path, false, true);
+  for (const Named* named : {&from, &to})
+    if (named->settled && named->settled->kind == Decision::Kind::kAnswer) return *named->settled;
   if (from.settled && to.settled) return Decision::pass();
   if (from.settled || to.settled) return Decision::answer(-EXDEV);
   const bool ends_early = !from.place.exists() && !from.place.parent_exists;

@@ -166,7 +166,9 @@ int FileLayer::make_room(Place& place) {
 int FileLayer::make_folder(Place place, mode_t mode) {
   if (const int problem = make_room(place)) return problem;
   if (::mkdir(place.real.c_str(), mode | S_IRWXU) != 0) return errno;
-  ::chmod(place.real.c_str(), mode | S_IRWXU);
+  struct stat status {};
+  const mode_t of_group = ::lstat(place.real.c_str(), &status) == 0 ? status.st_mode & S_ISGID : 0;  // its parent's
+  ::chmod(place.real.c_str(), mode | of_group | S_IRWXU);
   Folder* parent = nullptr;
   if (const int problem = touch(parent_of(place.path), parent)) return problem;
   auto folder = std::make_unique<Folder>();

@@ -92,6 +92,23 @@ def test_opens_that_ask_for_what_nobody_knows_are_as_without(confined, home):
     assert kept.stdout == free.stdout and free.stdout.count("\n") == 19, kept.stderr
 
 
+def test_paths_that_are_not_there_and_folders_of_a_group_are_as_without(confined, home):
+    program = textwrap.dedent("""
+        import ctypes, errno, os
+        C = ctypes.CDLL(None, use_errno=True)
+        def answer(number): return "done" if number >= 0 else errno.errorcode[ctypes.get_errno()]
+        for path in (None, ctypes.c_void_p(8), b"x" * 5000, b"x" * 300):
+            print(answer(C.syscall(2, path, os.O_WRONLY, 0)), answer(C.syscall(76, path, 0)), answer(C.syscall(83, path, 0o700)),
+                  answer(C.syscall(82, path, b"new")), answer(C.syscall(82, b"a", path)), answer(C.syscall(86, b"a", path)))
+        for mode in (0o2775, 0o775):
+            os.mkdir(f"of{mode}"); os.chmod(f"of{mode}", mode); os.mkdir(f"of{mode}/below")
+            print(oct(os.stat(f"of{mode}").st_mode), oct(os.stat(f"of{mode}/below").st_mode))
+    """)
+    free = subprocess.run([sys.executable, "-c", program], cwd=make_home(home / "free"), capture_output=True, text=True)
+    kept = confined.run(make_home(home / "kept"), sys.executable, "-c", program)
+    assert kept.stdout == free.stdout and free.stdout.count("\n") == 6, kept.stderr
+
+
 def test_a_filter_of_the_programs_that_lets_all_pass_does_not_hide_it(confined, home):
     """One that asks a process of its own goes before the watch: "go on" from there would be the last word."""
     before = everything(home)
