@@ -1,6 +1,7 @@
 """Who holds what piles up is looked at in the program itself: the container with its name and limit, or a graph."""
 
 import json
+import re
 
 import pytest
 
@@ -140,3 +141,21 @@ for i in range(40):
 """)
     assert ran.status == 0 and "Warning" not in ran.err and "asked" not in ran.out, ran.out + ran.err
     assert b"total, a tensor" in ran.traces[0].read_bytes()
+
+
+EPOCHS = """
+for rounds in 300, SECOND:
+    kept = []
+    for i in range(rounds):
+        x = torch.randn(512, 256, device="cuda")
+        step(x)
+        kept.append(x)
+"""
+
+
+@pytest.mark.parametrize("second, least", [(12, 100), (200, 150)])
+def test_what_grew_is_told_though_it_has_begun_anew(dry_run, second, least):
+    """Twelve of another epoch, which a dry run ended early, are not what the growth before is about."""
+    ran = dry_run(HEAD + EPOCHS.replace("SECOND", str(second)))
+    held = [json.loads(one) for one in re.findall(rb'\{"lines".*?"graph": \w+\}', ran.traces[0].read_bytes())]
+    assert any(one["holder"] == "kept, a list" and one["count"] >= least for one in held), held

@@ -23,6 +23,7 @@ from .program_names import _program_frames, _variables
 _LEAST_COUNT, _LEAST_BYTES = 5, 1 << 19
 _MOST_LINES, _MOST_FOUND, _SAMPLES, _LEVELS = 10, 40, 3, 5
 _FEW_ROUNDS = 4
+_FEWER = 4  # times fewer than before are not what grew
 _MOST_NODES = 500  # of a graph that is looked at
 _MOST_SECONDS = 2.0  # for all looks of a run
 _CONTAINERS = (list, deque, dict, OrderedDict, set, tuple)
@@ -111,6 +112,8 @@ class Holders:
             records = [record for record in records if record.key not in lasting]
             if len(records) < _LEAST_COUNT or len(self._found) >= _MOST_FOUND and stack not in self._found:
                 continue
+            if stack in self._found and len(records) * _FEWER < self._found[stack]["count"]:
+                continue  # they begin anew: another epoch
             samples = [records[len(records) * part // 8] for part in range(1, 1 + _SAMPLES)]
             tensors = [objects[record.key][0] for record in samples if record.key in objects]
             found = {
