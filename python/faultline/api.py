@@ -231,7 +231,7 @@ def _become_dry_run(plan_path: str, function, connection: socket.socket) -> None
             options = json.load(file)
         _be_watched(connection, options)
         from .plan import await_torch
-        from .plan.torch import dry_run_session
+        from .plan.session.session import current
 
         if not any(name in sys.modules for name in await_torch.FRAMEWORKS):
             import torch  # noqa: F401: what most functions use
@@ -240,7 +240,7 @@ def _become_dry_run(plan_path: str, function, connection: socket.socket) -> None
         await_torch.watch(options)
 
         def session():
-            return dry_run_session.current() or await_torch.begun[-1]
+            return current() or await_torch.begun[-1]
 
         try:
             function()

@@ -309,11 +309,13 @@ def _as_told(item, problem: BaseException) -> dict:
         return {"outcome": "skip", "reason": str(problem.msg or "")}
     if type(problem).__module__.startswith("faultline.") or isinstance(problem, SystemExit) and _is_stopped():
         return {"outcome": "not judged"}  # the plan has its reason
-    from .plan.session.unplannable import Unplannable, of_lost_threads
+    if "torch" in sys.modules:
+        from .plan.session.unplannable import Unplannable
+        from .plan.torch.operations.failures import of_lost_threads
 
-    if lost := of_lost_threads(problem):
-        Unplannable(lost)
-        return {"outcome": "not judged"}
+        if lost := of_lost_threads(problem):
+            Unplannable(lost)
+            return {"outcome": "not judged"}
     if isinstance(problem, pytest.xfail.Exception):
         return {"outcome": "xfail", "reason": str(problem.msg or "")}
     exception = None
@@ -332,17 +334,17 @@ def _as_told(item, problem: BaseException) -> dict:
 
 def _is_stopped() -> bool:
     """By the dry run, whose time is over."""
-    from .plan.torch import dry_run_session
+    from .plan.session.session import current
 
-    return bool(getattr(dry_run_session.current(), "stopped", None))
+    return bool(getattr(current(), "stopped", None))
 
 
 def _held_by_line() -> dict[str, int]:
     """In the copy: bytes of the GPU that tensors hold now, by the line of the program that made them."""
-    from .plan.torch import dry_run_session
+    from .plan.session.session import current
 
     gc.collect()
-    session = dry_run_session.current()
+    session = current()
     memory = getattr(session, "memory", None)
     if memory is None:  # JAX or TensorFlow: its pool knows how much is held, and no line
         device = getattr(session, "device", None)

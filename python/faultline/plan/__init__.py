@@ -2,7 +2,7 @@
 
     source/      what the program's own source tells, and changes of it
     session/     what every dry run has, whatever the framework: the device, the planned GPU, notes, what cannot be planned;
-                 pool_session.py: what the sessions of JAX and TensorFlow share (they end as torch/dry_run_session.py does)
+                 session.py: how one begins, stops and ends, and summary.py what it leaves; pool_session.py: what the sessions of JAX and TensorFlow share
     remedies/    what a remedy is
     torch/       PyTorch (its folders are listed there), jax/ and tensorflow/: a session each, and what follows its framework
 

@@ -24,16 +24,14 @@ begun: list = []  # sessions of frameworks with a pool of their own
 
 
 def start(options: dict) -> None:
+    from .session.session import refuse
     from .torch import dry_run_session
 
     try:
         _refuse_older()
         dry_run_session.begin(options)
     except Exception as problem:  # whatever it is, it is ours and not the program's
-        why = _why_not(problem)
-        dry_run_session.leave_summary(options, {"unsupported": why})
-        print(f"faultline: the dry run could not start: {why}", file=sys.stderr)
-        os._exit(2)
+        refuse(options, _why_not(problem))
 
 
 def _refuse_older() -> None:
@@ -103,17 +101,14 @@ class _Import:
 
 def _begin_beside(options: dict, begin) -> None:
     """A framework with a pool of its own: it waits until something is on the GPU."""
-    from .torch import dry_run_session
+    from .session.session import refuse
 
     try:
         begun.append(begin(options))
     except Exception as problem:
         if "torch" in sys.modules:
             return  # a library looks for what there is: the program is PyTorch's
-        why = str(problem) if isinstance(problem, RuntimeError) else f"{type(problem).__name__}: {problem}"
-        dry_run_session.leave_summary(options, {"unsupported": why})
-        print(f"faultline: the dry run could not start: {why}", file=sys.stderr)
-        os._exit(2)
+        refuse(options, str(problem) if isinstance(problem, RuntimeError) else f"{type(problem).__name__}: {problem}")
 
 
 def _before(options: dict, name: str) -> None:

@@ -13,6 +13,9 @@ from pathlib import Path
 
 from common import ROOT
 
+sys.path.insert(0, str(ROOT / "python"))
+from faultline.plan.session.summary import wrong_in  # noqa: E402
+
 T4 = {
     "name": "Tesla T4",
     "capacity_bytes": 15828320256,
@@ -36,6 +39,7 @@ class Ran:
         self.status, self.out, self.err = process.returncode, process.stdout, process.stderr
         summaries = sorted(folder.glob("process-*.json"))
         self.summaries = [json.loads(summary.read_text()) for summary in summaries]
+        assert [wrong for summary in self.summaries for wrong in wrong_in(summary)] == []
         self.summary = self.summaries[0] if summaries else None
         self.traces = sorted(folder.glob("process-*.faultline"))
         self._binary = binary

@@ -58,7 +58,7 @@ def test_stand_ins_that_change_with_every_step_are_not_kept_for_ever(dry_run):
         import torch
         x = torch.ones(4096, device="cuda")
         for i in range(300): x = x * 0.999 + 0.0005
-        from faultline.plan.torch.dry_run_session import current
+        from faultline.plan.session.session import current
         print(max(len(outcome.stand_ins) for outcome in current().mode._outcomes.values()))
         """)
     assert ran.status == 0 and int(ran.out) <= 64, ran.out + ran.err[-600:]

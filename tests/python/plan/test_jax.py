@@ -285,6 +285,20 @@ def test_a_loop_that_rebinds_is_none(plan):
     assert not any(f["rule"] == "memory/leak" for f in ran.report()["findings"])
 
 
+LOOP = "f = jax.jit(lambda x: jnp.tanh(x @ x))\nx = jnp.ones((1024, 1024))\ndef train(kept):\n    for _ in range(10000):\n        {}\ntrain([])\n"
+
+
+def test_what_the_stop_lets_go_was_kept_by_the_program(plan):
+    ran = plan(LOOP.format("kept.append(f(x))"), steps=24)
+    leak = next(f for f in ran.report()["findings"] if f["rule"] == "memory/leak")
+    assert leak["severity"] == "error" and leak["location"]["line"] == 9 and ran.summary["stopped_by"] == "steps"
+
+
+def test_a_loop_that_rebinds_keeps_nothing_until_the_stop(plan):
+    ran = plan(LOOP.format("y = f(x)"), steps=24)
+    assert ran.summary["stopped_by"] == "steps" and "memory/leak" not in ran.rules()
+
+
 def test_the_temporaries_have_a_row_of_their_own(plan):
     ran = plan(
         "def attend(x):\n    return jnp.sort(jnp.sort(x @ x.T, axis=0) @ x, axis=0)\nf = jax.jit(attend)\ny = f(jnp.ones((4096, 64)))\n"

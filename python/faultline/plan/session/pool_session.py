@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import json
 import os
 import sys
 import threading
@@ -16,42 +15,31 @@ import time
 from ..._file_owner import is_library, is_own
 from ...common.stacks import Stacks, user_line
 from ..source import vary
-from ..torch import dry_run_session
+from . import ending
 from .device import HEAP_DRIVER, OutOfMemory, PoolDevice
 from .estimates import Estimated, may_be_taken
 from .gpu import Gpu
-from .notes import Notes
-from .unplannable import Unplannable, of_own_code
+from .session import Session, current, make_current, refuse
+from .unplannable import Unplannable
 
 _BATCHES = ("batch_size", "batch", "bs", "BATCH_SIZE", "BATCH", "per_device_batch_size", "train_batch_size")
 
 
-class PoolSession:
-    framework = ""  # as the model calls it
-    title = ""  # as people do
-    packages: tuple = ()  # whose files are its own
+class PoolSession(Session):
+    packages: tuple = ()  # whose files are the framework's own
 
     def __init__(self, options: dict):
+        super().__init__(options)
         gpus = [Gpu.of(entry) for entry in options.get("gpus") or [options["gpu"]]]
-        self.options, self.gpu, self.gpu_count = options, gpus[0], len(gpus)
-        self.notes = Notes()
+        self.gpu, self.gpu_count = gpus[0], len(gpus)
         self.device: PoolDevice | None = None
-        self.stacks: Stacks | None = None
-        self.closed = False
-        self.owner = os.getpid()
-        self.started = time.monotonic()
         self.not_counted = 0.0  # seconds that the dry run itself took: compilers
         self.operations = self.steps = 0  # steps: rounds that are over because another begins
         self._begins_round = False
-        self.first_step = None
-        self.stopped = self.stopped_by = self.problem = None
-        self.died_of_memory = False
-        self.decided_by_stand_in = True
         self.allocations_at_failure = -1
         self.asked_free_line = None
         self._refusals_left = 0
         self._inside: dict[str, bool] = {}  # by file: is it the framework's own?
-        self._lock = threading.RLock()
 
     # --- for a framework to say
 
@@ -61,28 +49,23 @@ class PoolSession:
     def context_bytes(self) -> int:
         return self.gpu.context_bytes
 
-    def is_out_of_memory(self, problem: BaseException) -> bool:
-        raise NotImplementedError
-
     # --- the device
 
     def open(self) -> None:
         """With the first array. From here on the program is one of this framework."""
         if self.device is not None:
             return
-        other = dry_run_session.current()
+        other = current()
         if other is not None and other is not self:
             if other.device is not None and other.device.stats().allocations:
-                beside = getattr(other, "title", "PyTorch")
                 Unplannable(
-                    f"the program uses {self.title} on the GPU beside {beside}, and only one of them can be planned"
+                    f"the program uses {self.title} on the GPU beside {other.title}, and only one of them can be planned"
                 )
             other.step_aside()
         if self.gpu_count > 1:
             Unplannable(f"a {self.title} program is planned on one GPU, and {self.gpu_count} are named")
-        dry_run_session.make_current(self)
-        trace = os.path.join(self.options["folder"], f"process-{os.getpid()}.faultline")
-        self.device = self._opened(trace)
+        make_current(self)
+        self.device = self._opened(self.trace)
         self.stacks = Stacks(self.device)
         self.started = time.monotonic()
         if self.options.get("overcommit"):
@@ -101,9 +84,7 @@ class PoolSession:
 
     def refuse(self, why: str) -> None:
         """There is nothing on the GPU to plan: the process ends here."""
-        dry_run_session.leave_summary(self.options, {"unsupported": why})
-        print(f"faultline: the dry run could not start: {why}", file=sys.stderr, flush=True)
-        os._exit(2)
+        refuse(self.options, why)
 
     def _grow_after(self, refusals: int) -> None:
         self._refusals_left = refusals
@@ -177,27 +158,7 @@ class PoolSession:
 
     def install(self) -> None:
         atexit.register(self.finish)
-        sys.excepthook = dry_run_session.around_excepthook(sys.excepthook, self.note_death)
-
-    def note_death(self, problem: BaseException, trace) -> None:
-        if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
-            return
-        place = dry_run_session.place_of_death(trace)
-        seen, at = set(), problem
-        while at is not None and id(at) not in seen:
-            self.died_of_memory |= self.is_out_of_memory(at)
-            seen.add(id(at))
-            at = at.__cause__ or at.__context__
-        self.decided_by_stand_in = bool(self.notes.stand_in_read) and not self.died_of_memory
-        if limit := of_own_code(problem, trace):
-            Unplannable(limit)
-        self.problem = {
-            "type": type(problem).__name__,
-            "message": str(problem)[:600],
-            "file": place.filename if place else "",
-            "line": place.lineno if place else 0,
-            "function": place.name if place else "",
-        }
+        sys.excepthook = ending.around_excepthook(sys.excepthook, self.note_death)
 
     def step(self, name: str) -> None:
         """The program begins its second round, or a later one: the mark ends the one before."""
@@ -225,78 +186,38 @@ class PoolSession:
     def _stop(self, by: str, why: str) -> None:
         if threading.current_thread() is not threading.main_thread() and not self.stopped:
             return  # its exception would end the thread alone
-        if self.stopped:
-            if time.monotonic() > self._end_by:
-                self._end_now()
-            return
-        self.stopped_by, self.stopped = by, why
-        self._end_by = time.monotonic() + dry_run_session.GRACE_SECONDS
-        dry_run_session.complete(self._end_now)
+        if not self.stopped:
+            super()._stop(by, why)
+        if time.monotonic() > self._end_by:
+            self._end_now()
 
-    def _end_now(self) -> None:
-        dry_run_session.end_caught(self.notes, self.finish)
+    def looks(self) -> int:
+        return self.operations
 
-    def step_aside(self) -> None:
-        """Another framework is the one that uses the GPU."""
-        self.closed = True
-        if self.device is not None:
-            self.device.close()
-            os.unlink(os.path.join(self.options["folder"], f"process-{os.getpid()}.faultline"))
+    def settle(self, settle: bool) -> dict | None:
+        if self.device is None:
+            if current() is not None:
+                return None
+            self.open()  # nothing was on the GPU, which the plan says
+        self.tell_at_end()
+        stats = self.device.stats()
+        return {
+            "peak_allocated": stats.peak_allocated_bytes,
+            "peak_reserved": stats.peak_reserved_bytes,
+            "allocations": stats.allocations,
+            "ooms": stats.out_of_memories,
+            "last_was_out_of_memory": self.allocations_at_failure == stats.allocations,
+        }
 
-    def finish(self, settle: bool = True) -> None:
-        with self._lock:
-            if self.closed or os.getpid() != self.owner:
-                return
-            if self.device is None:
-                if dry_run_session.current() is not None:
-                    return
-                self.open()  # nothing was on the GPU, which the plan says
-            self.tell_at_end()
-            stats = self.device.stats()
-            self.notes.tell_decided(self.operations)
-            self.notes.write(self.device)
-            if self.stopped:
-                self.device.property("dry-run.stopped", self.stopped)
-            if self.problem:
-                self.device.property("dry-run.exception", json.dumps(self.problem))
-            if trouble := self.device.problem():
-                Unplannable(f"what the program does was not recorded to its end: {trouble}")
-            self.closed = True
-            self.device.close()
-        dry_run_session.leave_summary(
-            self.options,
-            {
-                "peak_allocated": stats.peak_allocated_bytes,
-                "peak_reserved": stats.peak_reserved_bytes,
-                "allocated": stats.allocated_bytes,
-                "allocations": stats.allocations,
-                "ooms": stats.out_of_memories,
-                "operations": self.operations,
-                "exception": self.problem,
-                "stopped": self.stopped,
-                "stopped_by": self.stopped_by,
-                "steps": self.steps + (self._begins_round and self.problem is None),  # the last one, too
-                "ranks": 0,
-                "framework": f"{self.title} {getattr(sys.modules.get(self.framework), '__version__', '')}".rstrip(),
-                "seconds": round(time.monotonic() - self.started, 2),
-                "changes": self.applied(),
-                "uses": [],
-                "offers": self.offers(),
-                "phases": [],
-                "not_reached": [],
-                "lasting": {},
-                "numbers": vary.numbers_of_program(_BATCHES),
-                "vary": {"found": vary.found} if vary.found else None,
-                "asked_free": self.asked_free_line,
-                "unsupported": None,
-                "unplanned": Unplannable.first,
-                "began": dry_run_session.process_began(),
-                "ended": time.clock_gettime(time.CLOCK_BOOTTIME),
-                "died_of_memory": self.died_of_memory,
-                "last_was_out_of_memory": self.allocations_at_failure == stats.allocations,
-                "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else "",
-            },
-        )
+    def told(self) -> dict:
+        return {
+            "operations": self.operations,
+            "steps": self.steps + (self._begins_round and self.problem is None),  # the last one, too
+            "changes": self.applied(),
+            "offers": self.offers(),
+            "numbers": vary.numbers_of_program(_BATCHES),
+            "asked_free": self.asked_free_line,
+        }
 
     def applied(self) -> dict[str, str]:
         """What this run was asked to do otherwise, and did."""

@@ -12,7 +12,7 @@ from ...common import tensorflow_shapes as shapes
 from ...common.holdings import Holding, zeros
 from ...common.shared_memory import SharedMemory
 from ..session.device import OutOfMemory
-from ..torch import dry_run_session
+from ..session.session import current
 from . import host_arrays, operation_kinds
 
 _SMALL_BYTES = 8 << 20  # of results that are computed
@@ -94,7 +94,7 @@ class Eager:
     def _is_planned(self, ctx) -> bool:
         if self._session.only_cpu or "CPU" in str(ctx.device_name or "").upper():
             return False
-        other = dry_run_session.current()
+        other = current()
         if other is not None and other is not self._session:
             if not self._told_of_other:
                 self._told_of_other = True

@@ -4,37 +4,27 @@ from __future__ import annotations
 
 import atexit
 import functools
-import json
 import os
 import re
 import sys
 import threading
 import time
-import traceback
-import types
 
-from ..._file_owner import is_library, is_own
-from ..._private import private
-from ...common.stacks import user_line
+from ...common.stacks import Stacks, user_line
+from ..session import ending, summary
 from ..session.gpu import Gpu, VisibleGpus
+from ..session.session import Session, current, make_current
+from ..session.unplannable import Unplannable
 from ..source import vary
 
-_session = None
-_STOP_MARK = "dry run stopped"  # what is let go after it the stop let go (facts/growth.h)
-GRACE_SECONDS = 10  # for a program's own clean-up after it is stopped
 
-
-class PlanComplete(SystemExit):
-    """The plan has seen enough."""
-
-
-class DryRunSession:
+class DryRunSession(Session):
     """Everything that one process's dry run holds."""
 
+    framework, title = "torch", "PyTorch"
+
     def __init__(self, options: dict):
-        from ...common.stacks import Stacks
         from ..session.device import Device
-        from ..session.notes import Notes
         from .cuda import no_gpu
         from .cuda.cuda_api import Api
         from .dispatch import custom_operations
@@ -51,20 +41,19 @@ class DryRunSession:
         from .tensors.memory import Memory
         from .values.values import Values
 
+        super().__init__(options)
         self.release = releases.now()
         self.gpus = [Gpu.of(entry) for entry in options.get("gpus") or [options["gpu"]]]
         on_machine = ranks_on_machine()
         self.for_ranks = len(self.gpus) == 1 < on_machine
         if self.for_ranks:  # each rank has one
             self.gpus *= on_machine
-        self.options = options
         no_gpu.prepare(options["library"])
         places.install(options["library"], len(self.gpus))
-        trace = os.path.join(options["folder"], f"process-{os.getpid()}.faultline")
         first = self.gpus[0]
         self.device = Device(
             options["library"],
-            trace,
+            self.trace,
             first.name,
             first.capacity_bytes,
             first.context_bytes,
@@ -73,7 +62,6 @@ class DryRunSession:
         )
         for gpu in self.gpus[1:]:
             self.device.add(gpu.name, gpu.capacity_bytes, gpu.context_bytes)
-        self.notes = Notes()
         if unknown := releases.unknown():
             self.notes.add("mode", unknown, "")
         if self.for_ranks:
@@ -82,7 +70,8 @@ class DryRunSession:
                 f"one GPU is named and {on_machine} ranks run on a machine: so many of that kind were planned, one for each, as --gpu {on_machine}xNAME does",
                 "",
             )
-        self.memory = Memory(self.device, Stacks(self.device))
+        self.stacks = Stacks(self.device)
+        self.memory = Memory(self.device, self.stacks)
         if options.get("overcommit"):
             self.memory.grow_after(options.get("refused") or 0)
         self.values = Values(self.memory, everything=bool(options.get("real")))
@@ -101,12 +90,6 @@ class DryRunSession:
         self.holders = Holders(self)
         self.rank = Rank(self)
         self.watch = None  # of its process groups
-        self.problem = None
-        self.died_of_memory = False
-        self.decided_by_stand_in = True  # if it ends by a status of its own
-        self.stopped = self.stopped_by = None
-        self.first_step = None  # when it was over: the wall's clock, the process's
-        self.owner = os.getpid()
         vary.note_main()
         self.started = time.monotonic()
 
@@ -129,7 +112,7 @@ class DryRunSession:
         self.mode.on_deadline = self._out_of_time
         self.mode.__enter__()
         self._other_threads()
-        sys.excepthook = around_excepthook(sys.excepthook, self.note_death)
+        sys.excepthook = ending.around_excepthook(sys.excepthook, self.note_death)
         os.register_at_fork(after_in_child=self._forked)
         os._exit = self._around_exit(os._exit)
 
@@ -163,22 +146,13 @@ class DryRunSession:
         else:
             self._stop("seconds", f"after {self.options['seconds']} seconds")
 
-    def _stop(self, by: str, why: str) -> None:
-        """Ends the program as sys.exit() would: its own clean-up still runs. `by` is a word of StoppedBy (src/plan/plan.h), `why` is for people."""
-        self.stopped_by, self.stopped = by, why
+    def before_stop(self) -> None:
         if self.progress.on_round is not None:
             self.holders.look(last=True)
         if self.progress.steps == 0:
             self.loop_rounds.stopped()
         self.beyond.stopped()
-        here = self.memory.stacks.here()
-        self.device.op_begin(_STOP_MARK, here)
-        self.device.op_end("", False, here)
-        self.mode.deadline, self.mode.on_deadline = time.monotonic() + GRACE_SECONDS, self._end_now
-        complete(self._end_now)
-
-    def _end_now(self) -> None:
-        end_caught(self.notes, lambda: self.finish(settle=False))
+        self.mode.deadline, self.mode.on_deadline = time.monotonic() + ending.GRACE_SECONDS, self._end_now
 
     def _forked(self) -> None:
         self.device.leave_to_parent()
@@ -187,10 +161,9 @@ class DryRunSession:
     def _gpu_after_fork(self) -> None:
         """What a forked process does on the GPU is not followed: said once, in the place of its summary."""
         self.mode.on_gpu_after_fork = None
-        leave_summary(
+        summary.leave(
             self.options,
             {
-                "operations": 0,
                 "unplanned": {
                     "text": "a process made by fork uses the GPU, which a dry run does not follow: start it with the spawn method, or plan what it does by itself",
                     "line": user_line(),
@@ -209,20 +182,29 @@ class DryRunSession:
 
         return _exit
 
-    def note_death(self, problem: BaseException, trace) -> None:
-        """The exception that ended the program, with its line."""
-        from ..session.unplannable import Unplannable, first_sentence, of_lost_threads, of_missing_cuda, of_own_mistake
-        from .tensors import places
+    @property
+    def closed(self) -> bool:
+        return self.memory.closed
 
-        if os.getpid() != self.owner or isinstance(problem, (KeyboardInterrupt, SystemExit)):
-            return
-        place = place_of_death(trace)
-        # Operations that refuse their operands are the program's affair; what it decides by values that were not computed is not.
-        decided = isinstance(
+    @closed.setter
+    def closed(self, closed: bool) -> None:
+        self.memory.closed = closed
+
+    def is_out_of_memory(self, problem: BaseException) -> bool:
+        from .release.older_torch import OutOfMemoryError
+
+        return isinstance(problem, OutOfMemoryError)
+
+    def may_come_of_values(self, problem: BaseException) -> bool:
+        """Operations that refuse their operands are the program's affair; what it decides by values that were not computed is not."""
+        return isinstance(
             problem, (ValueError, ArithmeticError, AssertionError, LookupError, RuntimeError)
         ) and not self.progress.has_failed(problem)
-        self.decided_by_stand_in = decided and bool(self.notes.stand_in_read)
-        self.died_of_memory = comes_of_memory(problem)
+
+    def blame(self, problem: BaseException, trace, place) -> None:
+        from .operations.failures import of_lost_threads, of_missing_cuda, of_own_mistake
+        from .tensors import places
+
         if places.ASKED_FOR in str(problem):
             Unplannable(
                 _more_gpus(_asked_for(problem), _spawned(problem)),
@@ -230,13 +212,6 @@ class DryRunSession:
             )
         if limit := of_missing_cuda(problem) or of_lost_threads(problem) or of_own_mistake(problem, trace):
             Unplannable(limit)
-        self.problem = {
-            "type": type(problem).__name__,
-            "message": first_sentence(str(problem)),
-            "file": place.filename if place else "",
-            "line": place.lineno if place else 0,
-            "function": place.name if place else "",
-        }
 
     def _other_threads(self) -> None:
         """Threads of the program see the same GPU: the dispatch mode belongs to a thread."""
@@ -258,17 +233,15 @@ class DryRunSession:
         return {
             "peak_allocated": most.peak_allocated_bytes,
             "peak_reserved": most.peak_reserved_bytes,
-            "allocated": most.allocated_bytes,
             "allocations": sum(s.allocations for s in each),
             "ooms": sum(s.out_of_memories for s in each),
         }
 
-    def finish(self, settle: bool = True) -> None:
-        if os.getpid() != self.owner or self.memory.closed:
-            return
-        from ..session.unplannable import Unplannable
+    def looks(self) -> int:
+        return self.mode.looks()
+
+    def settle(self, settle: bool) -> dict:
         from .compiled import compiled
-        from .program.beyond_loops import not_reached
         from .release.older_torch import notice_deaths
 
         operations = self.mode.operations  # the program's: what settles makes some
@@ -279,7 +252,7 @@ class DryRunSession:
         if self.beyond.on and not self.stopped:
             self.stopped_by, self.stopped = "loop", self.beyond.words()
         notice_deaths()
-        peaks, seconds = self._peaks(), round(time.monotonic() - self.started, 2)
+        peaks = self._peaks()
         if self.watch is not None:
             self.watch.write()
         compiled.tell_estimates(self)
@@ -288,67 +261,45 @@ class DryRunSession:
             Unplannable(
                 f"cuda:0 is used by several ranks of a machine (rank {os.environ['LOCAL_RANK']} as well as the first), and each was planned alone: torch.cuda.set_device(LOCAL_RANK) gives each its own"
             )
-        self.notes.tell_decided(self.mode.looks())
-        self.notes.write(self.device)
+        return {**peaks, "operations": operations}
+
+    def write(self) -> None:
         if self.progress.on_round is not None:
             self.holders.look(last=not self.stopped)
             self.holders.write(self.device)
-        if self.stopped:
-            self.device.property("dry-run.stopped", self.stopped)
-        if self.problem:
-            self.device.property("dry-run.exception", json.dumps(self.problem))
-        if trouble := self.device.problem():
-            Unplannable(f"what the program does was not recorded to its end: {trouble}")
+
+    def told(self) -> dict:
+        from .program.beyond_loops import not_reached
+
+        seen, turns = self.remedies.seen, [turn[1] for turn in self.progress.turns.values()]
         offers = self.remedies.offers() if not self.options.get("changes") and not self.options.get("vary") else []
-        self.memory.closed = True
-        self.summary = {
-            **peaks,
-            "operations": operations,
-            "exception": self.problem,
-            "stopped": self.stopped,
-            "stopped_by": self.stopped_by,
+        phases = self.progress.phases.all_seen(bool(self.stopped))
+        return {
+            "last_was_out_of_memory": self.memory.allocations_at_failure == self.memory.allocations(),
             "steps": self.progress.steps,
             "optimizers": self.progress.optimizers,
-            "most_turns": max((turn[1] for turn in self.progress.turns.values()), default=0),
-            "least_turns": min((turn[1] for turn in self.progress.turns.values()), default=0),
+            "most_turns": max(turns, default=0),
+            "least_turns": min(turns, default=0),
             "alike_from": self.each_step.last_other,
             "loop": self.loop_rounds.summary(),
             "rising": self.beyond.rising(),
             "training_batch": self.beyond.training_batch,
             "ranks": self.rank.world or 0,
-            "framework": f"PyTorch {sys.modules['torch'].__version__}",
-            "seconds": seconds,
             "changes": self.remedies.applied(),
-            "uses": sorted(self.remedies.seen.uses | self._trains_by()),
+            "uses": sorted(seen.uses | self._trains_by()),
             "offers": offers,
-            "phases": (phases := self.progress.phases.all_seen(bool(self.stopped))),
+            "phases": phases,
             "not_reached": not_reached(phases) if self.stopped or self.problem else [],
-            "lasting": self.remedies.seen.lasting,
-            "numbers": self.remedies.seen.numbers,
-            "accumulation": self.remedies.accumulation() if offers or self.remedies.seen.numbers else [],
-            "token_lengths": sorted(self.remedies.seen.token_lengths)[-100:],
-            "vary": {"found": vary.found} if vary.found else None,
+            "lasting": seen.lasting,
+            "numbers": seen.numbers,
+            "accumulation": self.remedies.accumulation() if offers or seen.numbers else [],
+            "token_lengths": sorted(seen.token_lengths)[-100:],
             "asked_free": self.api.asked_free_line,
-            "unsupported": None,
-            "unplanned": Unplannable.first,
-            "began": process_began(),
-            "ended": time.clock_gettime(time.CLOCK_BOOTTIME),
-            "died_of_memory": self.died_of_memory,
-            "last_was_out_of_memory": self.memory.allocations_at_failure == self.memory.allocations(),
-            "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else "",
         }
-        self.device.close()
-        leave_summary(self.options, self.summary)
 
     def _trains_by(self) -> set[str]:
         made = {"optimizer"} if self.progress.phases.has_optimizer else set()
         return made | ({"backward"} if self.progress.saw_backward else set())
-
-    def step_aside(self) -> None:
-        """Another framework is the one that uses the GPU."""
-        self.memory.closed = True
-        self.device.close()
-        os.unlink(os.path.join(self.options["folder"], f"process-{os.getpid()}.faultline"))
 
 
 def ranks_on_machine() -> int:
@@ -381,35 +332,6 @@ def _more_gpus(index: int, started: int) -> str:
     )
 
 
-def process_began() -> float:
-    """When this process was started, in seconds since the machine was: processes that are started together would run together, however long each takes to import PyTorch."""
-    with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
-        return int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
-
-
-def comes_of_memory(problem: BaseException | None) -> bool:
-    """Is it an out-of-memory, or was it raised while one was handled?"""
-    from .release.older_torch import OutOfMemoryError
-
-    seen = set()
-    while problem is not None and id(problem) not in seen:
-        if isinstance(problem, OutOfMemoryError):
-            return True
-        seen.add(id(problem))
-        problem = problem.__cause__ or problem.__context__
-    return False
-
-
-def leave_summary(options: dict, summary: dict) -> None:
-    try:
-        with open(
-            os.path.join(options["folder"], f"process-{os.getpid()}.json"), "w", encoding="utf-8", opener=private
-        ) as file:
-            json.dump(summary, file)
-    except OSError:
-        pass  # the verb finds none, and says so
-
-
 def _settle_backward_threads() -> None:
     """Returns when autograd's threads, one for each GPU it can count, have started and have let go of the last backward pass.
 
@@ -428,71 +350,10 @@ def _settle_backward_threads() -> None:
             return  # there are no more
 
 
-def around_excepthook(before, note_death):
-    """The program's exception is noted, and shown as without a dry run."""
-
-    def faultline(kind, problem, trace):
-        note_death(problem, trace)
-        trace = without_own_frames(trace)
-        before(kind, problem.with_traceback(trace), trace)
-
-    return faultline
-
-
-def place_of_death(trace):
-    """The innermost frame that is the program's own, else the innermost; None: a traceback without frames."""
-    frames = traceback.extract_tb(trace)
-    own = [f for f in frames if not is_library(f.filename) and not is_own(f.filename)]
-    return (own or list(frames) or [None])[-1]
-
-
-def without_own_frames(trace):
-    """The program's traceback as it would be without Faultline."""
-    kept = []
-    while trace is not None:
-        if not is_own(trace.tb_frame.f_code.co_filename):
-            kept.append(trace)
-        trace = trace.tb_next
-    result = None
-    for entry in reversed(kept):
-        result = types.TracebackType(result, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return result
-
-
-def complete(end_now) -> None:
-    """Ends the program as sys.exit() would; where it catches that and does nothing more on the GPU, end_now() is called a while later."""
-    last = threading.Timer(2 * GRACE_SECONDS, end_now)
-    last.daemon = True
-    last.start()
-    raise PlanComplete(0)
-
-
-def end_caught(notes, finish) -> None:
-    """The program has caught the stop (`except BaseException`) and goes on: its process is ended, with what was seen."""
-    notes.add("mode", "the program caught the dry run's stop and went on; it was ended there", "")
-    finish()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError, AttributeError):
-            pass
-    os._exit(0)
-
-
-def current() -> DryRunSession | None:
-    return _session
-
-
-def make_current(session) -> None:
-    """A framework with a pool of its own (pool_session.py) turned out to be the one that uses the GPU."""
-    global _session
-    _session = session
-
-
-def begin(options: dict) -> DryRunSession:
-    global _session
-    if _session is None:
-        _session = DryRunSession(options)
-        _session.start()
-        atexit.register(_session.finish)
-    return _session
+def begin(options: dict) -> Session:
+    if current() is None:
+        session = DryRunSession(options)
+        make_current(session)
+        session.start()
+        atexit.register(session.finish)
+    return current()

@@ -6,6 +6,8 @@ import functools
 
 import torch
 
+from ...session.session import current
+
 
 def types_in(data) -> list[torch.dtype]:
     """Those of the numbers in nested lists; none: no tensor of the GPU is among them."""
@@ -46,6 +48,4 @@ def numbers(data):
         return data
     if data.numel() != 1:
         return data.item()  # in PyTorch's words
-    from .. import dry_run_session
-
-    return dry_run_session.current().values.read(data)[0].item()
+    return current().values.read(data)[0].item()

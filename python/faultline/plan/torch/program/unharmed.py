@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from ...session.session import current
 from ...session.unplannable import Unplannable
 from ..release.older_torch import OutOfMemoryError
 
@@ -25,9 +26,7 @@ def unharmed(watches):
 
 
 def tell_left_out(name: str, problem: Exception) -> None:
-    from .. import dry_run_session
-
-    session = dry_run_session.current()
+    session = current()
     if session is not None:
         session.notes.add(
             "skipped",

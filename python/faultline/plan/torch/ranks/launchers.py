@@ -13,8 +13,8 @@ import sys
 import time
 
 from .... import _import_watch
+from ...session.session import current
 from ...session.unplannable import Unplannable
-from .. import dry_run_session
 from ..tensors import places
 from . import ranks
 
@@ -29,7 +29,7 @@ def _noting_death(function):
         try:
             return function(*args, **kwargs)
         except Exception as problem:
-            if (session := dry_run_session.current()) is not None:
+            if (session := current()) is not None:
                 session.note_death(problem, problem.__traceback__)
             raise
 
