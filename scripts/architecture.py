@@ -3,7 +3,7 @@
 
     scripts/architecture.py [--write]
 
-Checked: a room of src/ includes only rooms that stand before it; no file has more than 500 lines; the figures are those of the code; what docs/architecture.md names exists;
+Checked: a room of src/ includes only rooms that stand before it, and a folder of python/faultline imports only what does, without cycles (python_imports.py); no file has more than 500 lines; the figures are those of the code; what docs/architecture.md names exists;
 every input has its row in docs/cli.md, every rule its place in the schema; the form of files: no tabs, no space at the end of a line, one line end at the end of a file, includes in order.
 --write draws the figures anew, lists the rules in the schema and puts includes in order. Status 1 where something is not as it should be.
 """
@@ -12,10 +12,23 @@ import re
 import sys
 from pathlib import Path
 
+import python_imports
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 SCHEMA = ROOT / "docs" / "report.schema.json"
-SPINE = ["base", "trace", "sources", "facts", "models", "rules", "plan", "report", "view", "cli"]  # each sees those before it
+SPINE = [
+    "base",
+    "trace",
+    "sources",
+    "facts",
+    "models",
+    "rules",
+    "plan",
+    "report",
+    "view",
+    "cli",
+]  # each sees those before it
 BESIDE = {
     "driver": ["base", "trace"],
     "confine": ["base"],
@@ -195,6 +208,7 @@ def main():
             f"src/{room} includes src/{other}, which does not stand before it"
             for other in sorted(found - set(allowed(room)))
         ]
+    wrong += python_imports.check(ROOT / "python")
     long = [
         path
         for path in [*code(tests=True), *(ROOT / "python").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]

@@ -9,6 +9,7 @@ import re
 import sys
 import tempfile
 
+from .notebook import loaded as notebook
 from .notebook.cells import Cells, running_shell
 from .report import Report, call
 
@@ -18,9 +19,7 @@ def explain(what=None, gpu: str | None = None) -> Report:
 
     Raises ValueError when there is nothing in it to explain.
     """
-    from .notebook import extension
-
-    loaded = extension.loaded
+    loaded = notebook.extension
     cells = loaded.cells if loaded is not None else Cells(running_shell())
     if what is None:
         what = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)

@@ -16,15 +16,12 @@ import time
 
 from .._private import private
 from ..report import Report, Section
-from . import kept_alive, orders
+from . import kept_alive, loaded, orders
 from .cells import Cells
 from .late_recorder import LateRecorder
 
-loaded = None  # the Extension of this kernel
-
 
 def load(shell) -> None:
-    global loaded
     missing = [
         part
         for part in ("events", "input_transformers_cleanup", "register_magic_function", "user_ns")
@@ -35,15 +32,14 @@ def load(shell) -> None:
             "%load_ext faultline needs IPython 7 or later (Jupyter, Colab, VS Code's notebooks, ipython), and this is none of them; "
             "everywhere else faultline.plan(function), faultline.explain(exception) and the command faultline do the same"
         )
-    if loaded is None:
-        loaded = Extension(shell)
+    if loaded.extension is None:
+        loaded.extension = Extension(shell)
 
 
 def unload(_shell) -> None:
-    global loaded
-    if loaded is not None:
-        loaded.close()
-        loaded = None
+    if loaded.extension is not None:
+        loaded.extension.close()
+        loaded.extension = None
 
 
 class Extension:

@@ -4,7 +4,9 @@
     session/     what every dry run has, whatever the framework: the device, the planned GPU, notes, what cannot be planned;
                  session.py: how one begins, stops and ends, and summary.py what it leaves; pool_session.py: what the sessions of JAX and TensorFlow share
     remedies/    what a remedy is
-    torch/       PyTorch (its folders are listed there), jax/ and tensorflow/: a session each, and what follows its framework
+    torch/       PyTorch: a session, and what follows its framework; its own folders are listed there
+    jax/         JAX, the same
+    tensorflow/  TensorFlow
 
 await_torch.py waits for the program to import one of the three, and begins its session then. Imports are relative: `import torch` is the program's.
 """

@@ -10,8 +10,7 @@ import time
 
 from .._import_watch import ImportWatch
 from .._private import private
-
-FRAMEWORKS = ("torch", "jax", "tensorflow", "cupy", "numba", "pycuda", "cuda", "warp", "paddle", "mxnet", "tinygrad")
+from . import FRAMEWORKS
 
 folder = ""
 start_ns = 0

@@ -11,7 +11,7 @@ import sys
 
 from .._file_owner import is_library, is_own
 from .._private import private
-from .await_frameworks import FRAMEWORKS
+from . import FRAMEWORKS
 
 _MOST_FRAMES = 200
 _MOST_TEXT = 20000

@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from .await_frameworks import FRAMEWORKS
+from . import FRAMEWORKS
 from .exceptions import Exceptions
 from .pool_maps import PoolMaps
 from .process import MOST_WORDS, Process

@@ -11,7 +11,7 @@ from common import ROOT
 from dry import T4, dry_run, interpreter_with
 
 sys.path.insert(0, str(ROOT / "python"))
-from faultline.plan.jax import gpu_compiler  # noqa: E402
+from faultline.plan.jax.functions import gpu_compiler  # noqa: E402
 
 pytestmark = [
     pytest.mark.skipif(
@@ -433,7 +433,12 @@ def test_a_function_of_a_running_program(binary, tmp_path):
 
 def test_nor_is_it_in_a_function_that_was_compiled_ahead(plan):
     broken = "from faultline.plan.jax import executions\nexecutions.Constants = lambda *_: 1 / 0\n"
-    ran = plan("x = jnp.ones((1024, 1024))\n" + "f = jax.jit(lambda x: (x @ x)[0, 0]).lower(x).compile()\n" + broken + "print(float(f(x)))\n")
+    ran = plan(
+        "x = jnp.ones((1024, 1024))\n"
+        + "f = jax.jit(lambda x: (x @ x)[0, 0]).lower(x).compile()\n"
+        + broken
+        + "print(float(f(x)))\n"
+    )
     assert ran.out.split() == ["1024.0"] and "ZeroDivisionError" in ran.summary["unplanned"]["text"], ran.err
 
 

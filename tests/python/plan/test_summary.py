@@ -18,7 +18,9 @@ def function(text: str, name: str) -> str:
 
 
 def names_in(text: str, by: str = r"(?:read|inside|vary|keeps|archive)") -> set:
-    return set(re.findall(rf'\b{by}(?:\.(?:each|group))?\("(\w+)"', text)) | set(re.findall(r'parsed->find\("(\w+)"\)', text))
+    return set(re.findall(rf'\b{by}(?:\.(?:each|group))?\("(\w+)"', text)) | set(
+        re.findall(r'parsed->find\("(\w+)"\)', text)
+    )
 
 
 def inside(name: str) -> str:
@@ -35,7 +37,11 @@ def test_the_verb_reads_the_keys_of_the_table_and_no_others():
     "name, text, members",
     [
         ("edit", function(READER, "read_edit"), summary.EDIT),
-        ("loop", FIELDS[FIELDS.index("void fields(auto& archive, PlanLoop") :].partition("\n}\n")[0], summary.KEYS["loop"].kind),
+        (
+            "loop",
+            FIELDS[FIELDS.index("void fields(auto& archive, PlanLoop") :].partition("\n}\n")[0],
+            summary.KEYS["loop"].kind,
+        ),
         ("rising", inside("rising"), summary.KEYS["rising"].kind[0]),
         ("unplanned", inside("unplanned"), summary.KEYS["unplanned"].kind),
     ],
@@ -59,7 +65,9 @@ def test_what_is_read_of_a_number_is_in_the_table():
 
 def test_the_page_lists_every_key():
     page = (ROOT / "docs/run-folder.md").read_text()
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \|$", page.partition("## What a dry run leaves of a process")[2], re.M)
+    rows = re.findall(
+        r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \|$", page.partition("## What a dry run leaves of a process")[2], re.M
+    )
     assert rows == [(name, summary.in_words(key.kind), key.means) for name, key in summary.KEYS.items()]
 
 

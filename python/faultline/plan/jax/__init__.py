@@ -7,10 +7,12 @@ compiled functions.
                device_put, jnp.asarray               ─▶ array_transfers.py
                jax.devices(), memory_stats(), …      ─▶ jax_devices.py  what the planned GPU would answer
     ../../common/holdings.py   which allocation an array has, and whether its numbers were computed
-    constants.py      arrays that a compiled function closes over
-    remedies/         changes that a run can try; recomputation.py: jax.checkpoint for layers, as a trial
-    estimated_temporaries.py   what a compiled function takes where nothing compiles for a GPU
-    gpu_compiler.py   how much a compiled function takes beside its results: XLA's own answer for the planned GPU where its CUDA plugin is installed
+
+Folders stand in the order in which they import each other; the files beside them stand on both:
+
+    functions/   compiled functions: their work (jaxpr_cost.py), arrays that they close over (constants.py), and what they take beside their results: XLA's own answer for the planned GPU
+                 where its CUDA plugin is installed (gpu_compiler.py), else an estimate (estimated_temporaries.py)
+    remedies/    changes that a run can try; recomputation.py: jax.checkpoint for layers, as a trial
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ from ..session.device import OutOfMemory
 from ..session.estimates import Estimated
 from ..session.pool_session import uncounted
 from ..session.unplannable import Unplannable
-from . import jaxpr_cost
-from .constants import SMALLEST_BYTES, Constants, is_same_everywhere
-from .estimated_temporaries import temporary_bytes
-from .gpu_compiler import GpuCompiler, cpu_temporary_bytes
+from .functions import jaxpr_cost
+from .functions.constants import SMALLEST_BYTES, Constants, is_same_everywhere
+from .functions.estimated_temporaries import temporary_bytes
+from .functions.gpu_compiler import GpuCompiler, cpu_temporary_bytes
 
 _SMALL = 1 << 22  # elements; more are not computed
 _TOLD_BYTES = 1 << 20

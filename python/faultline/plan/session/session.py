@@ -1,9 +1,9 @@
 """The dry run of one process: what each has, whatever the framework. torch/dry_run_session.py, jax/jax_session.py and tensorflow/tensorflow_session.py say the rest.
 
-    it begins   make_current()   one framework's session is the process's own
-    it stops    _stop()          after enough steps, or when its time is over: a mark in the trace, then the program ends as by sys.exit()
-    it dies     note_death()     of an exception: its line, and whether it is the program's affair
-    it ends     finish()         notes and properties go into the trace, the summary (summary.py) beside it
+it begins   make_current()   one framework's session is the process's own
+it stops    _stop()          after enough steps, or when its time is over: a mark in the trace, then the program ends as by sys.exit()
+it dies     note_death()     of an exception: its line, and whether it is the program's affair
+it ends     finish()         notes and properties go into the trace, the summary (summary.py) beside it
 """
 
 from __future__ import annotations

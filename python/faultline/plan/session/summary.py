@@ -66,9 +66,7 @@ KEYS = {
         "what ended the program, and its line",
         None,
     ),
-    "died_of_memory": Key(
-        "flag", "the exception was an out-of-memory, or was raised while one was handled", False
-    ),
+    "died_of_memory": Key("flag", "the exception was an out-of-memory, or was raised while one was handled", False),
     "last_was_out_of_memory": Key("flag", "nothing was served after the last request that failed", False),
     "stand_in": Key(
         "line", "where a value that is not computed was read last, if the program's end may come of that", ""
@@ -151,7 +149,9 @@ def _wrong(name: str, kind, value) -> list[str]:
     if isinstance(kind, Map):
         return [found for at, each in value.items() for found in _wrong(f"{name}.{at}", kind.of, each)]
     wrong = [f"{name} has {more}" for more in value if more not in kind]
-    return wrong + [found for at, each in value.items() if at in kind for found in _wrong(f"{name}.{at}", kind[at], each)]
+    return wrong + [
+        found for at, each in value.items() if at in kind for found in _wrong(f"{name}.{at}", kind[at], each)
+    ]
 
 
 def in_words(kind) -> str:

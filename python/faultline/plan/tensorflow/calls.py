@@ -84,14 +84,10 @@ class Inside:
         self.finish()
 
     def begin(self, facts: Facts, arguments) -> None:
-        from .walk import Walk
-
         walk = self.walk
         given = {id(inner): walk.given.get(id(outer), outer) for inner, outer in zip(self.graph.inputs, arguments)}
         self.facts = facts
-        self.inner = Walk(
-            walk.session, given, walk.variables, facts, walk.outcome, walk.elements, walk.rounds * self.rounds
-        )
+        self.inner = walk.inside(given, facts, self.rounds)
 
     def finish(self) -> None:
         steps = Prepared.of(self.graph).steps(self.graph.get_operations())

@@ -68,9 +68,7 @@ class Walked:
 class Walk:
     """`given` are the caller's tensors by the ids of the graph's inputs; `variables` are what the graph's own have taken, by name."""
 
-    def __init__(
-        self, session, given: dict, variables: dict, facts: Facts, outcome: Walked, elements, rounds: int = 1
-    ):
+    def __init__(self, session, given: dict, variables: dict, facts: Facts, outcome: Walked, elements, rounds: int = 1):
         self.session, self.given, self.variables, self.facts = session, given, variables, facts
         self.outcome, self.elements, self.rounds = outcome, elements, rounds
         self.uses: Counter = Counter()  # to come, by the id of a tensor of the graph
@@ -79,6 +77,10 @@ class Walk:
         self.lists: dict[int, tensor_lists.TensorList] = {}
         self.optionals: dict[int, list | None] = {}  # what iterators yielded, None: their end
         self._stack = session.here()
+
+    def inside(self, given: dict, facts: Facts, rounds: int) -> Walk:
+        """Of a graph that an operation of this one runs, so many times over."""
+        return Walk(self.session, given, self.variables, facts, self.outcome, self.elements, self.rounds * rounds)
 
     def run(self, steps: list[Step], results, claim: bool = False) -> list:
         """Raises TensorFlow's own error where memory does not suffice; nothing is held then, nor afterwards but what is kept, and the results where they are claimed."""

@@ -9,7 +9,7 @@ import functools
 import sys
 
 from ...._file_owner import is_library, is_own
-from ..jaxpr_cost import kind_of_array, names_of_arguments
+from ..functions.jaxpr_cost import kind_of_array, names_of_arguments
 from .recomputation import Recomputation, name_of
 
 _LEAST_BYTES = 1 << 20  # less is not worth a line

@@ -1,0 +1,1 @@
+"""Compiled functions: how much work one is, the arrays it closes over, and what it takes beside its results."""
