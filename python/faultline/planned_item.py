@@ -307,7 +307,7 @@ def _make_fixtures_anew() -> None:
 def _as_told(item, problem: BaseException) -> dict:
     if isinstance(problem, pytest.skip.Exception):
         return {"outcome": "skip", "reason": str(problem.msg or "")}
-    if type(problem).__module__.startswith("faultline.") or isinstance(problem, SystemExit) and _is_stopped():
+    if type(problem).__module__.startswith(f"{__package__}.") or isinstance(problem, SystemExit) and _is_stopped():
         return {"outcome": "not judged"}  # the plan has its reason
     if "torch" in sys.modules:
         from .plan.session.unplannable import Unplannable

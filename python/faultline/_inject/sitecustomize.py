@@ -23,17 +23,29 @@ def _import_users():
     return None
 
 
-def _load_package():
-    """By its file: what lies beside the package (all of a site-packages, where it is installed) is on nobody's path."""
-    if "faultline" in sys.modules:
-        return
+def _load_package(path):
+    """By its file: what lies beside the package (all of a site-packages, where it is installed) is on nobody's path. Where the program has a module of this
+    name, ours has another."""
     finders = sys.modules["_frozen_importlib_external"]  # without importing importlib for it
     folder = os.path.dirname(_HERE)
-    spec = finders.spec_from_file_location(
-        "faultline", os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
-    )
-    module = sys.modules["faultline"] = sys.modules["_frozen_importlib"].module_from_spec(spec)
-    spec.loader.exec_module(module)
+    file = os.path.join(folder, "__init__.py")
+    users = _files().find_spec("faultline", path)
+    is_ours = users is None or users.origin is None or os.path.realpath(users.origin) == os.path.realpath(file)
+    name = "faultline" if is_ours else "_faultline"
+    if name not in sys.modules:
+        spec = finders.spec_from_file_location(name, file, submodule_search_locations=[folder])
+        module = sys.modules[name] = sys.modules["_frozen_importlib"].module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return name
+
+
+def _files():
+    return next(finder for finder in sys.meta_path if getattr(finder, "__name__", "") == "PathFinder")
+
+
+def _module(name):
+    __import__(name)
+    return sys.modules[name]
 
 
 def _pythons_own(path):
@@ -59,44 +71,38 @@ def _apart(arm):
     """What ours imports is Python's own, whatever of that name lies in the program's folders; the program finds its own by that name afterwards."""
     before, path = set(sys.modules), list(sys.path)
     pythons = _pythons_own(path)
+    first = [entry for entry in path if entry not in pythons]
+    try:
+        first = _programs_folder() + first
+    except OSError:  # the working folder is gone
+        pass
     sys.path[:] = pythons or path
     try:
-        arm()
+        return arm(_load_package(first))
     finally:
         sys.path[:] = path
-        try:
-            first = _programs_folder() + [entry for entry in path if entry not in pythons]
-        except OSError:  # the working folder is gone
-            first = [entry for entry in path if entry not in pythons]
-        files = next(finder for finder in sys.meta_path if getattr(finder, "__name__", "") == "PathFinder")
-        fresh = [name for name in sys.modules if name not in before]
-        for root in {name.partition(".")[0] for name in fresh} - {"faultline"}:
+        files, fresh = _files(), [name for name in sys.modules if name not in before]
+        for root in {name.partition(".")[0] for name in fresh} - {"faultline", "_faultline"}:
             if files.find_spec(root, first) is not None:
                 for name in fresh:
                     if name == root or name.startswith(root + "."):
                         del sys.modules[name]
 
 
-def _arm_plan():
-    _load_package()
-    from faultline.plan import await_torch
-
-    await_torch.arm(os.environ["FAULTLINE_PLAN"])
+def _arm_plan(package):
+    _module(f"{package}.plan.await_torch").arm(os.environ["FAULTLINE_PLAN"])
+    return _module(f"{package}.plan.source.vary")
 
 
-def _arm_run():
-    _load_package()
-    from faultline.run import await_frameworks
-
-    await_frameworks.arm(os.environ["FAULTLINE_RUN_FOLDER"])
+def _arm_run(package):
+    _module(f"{package}.run.await_frameworks").arm(os.environ["FAULTLINE_RUN_FOLDER"])
 
 
 _users_error = _import_users()
 
 if os.environ.get("FAULTLINE_PLAN"):
     try:
-        _apart(_arm_plan)
-        sys.modules["faultline.plan.source.vary"].run_changed_script()
+        _apart(_arm_plan).run_changed_script()
     except Exception as problem:
         print(
             f"faultline: the dry run could not be prepared in this process ({type(problem).__name__}: {problem})",

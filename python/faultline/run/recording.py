@@ -62,7 +62,7 @@ class Recording:
         from importlib import import_module
 
         try:
-            return getattr(import_module(f"faultline.run.{part}"), name)(self, module)
+            return getattr(import_module(f".{part}", __package__), name)(self, module)
         except Exception as problem:
             self.process.note(
                 f"{called} {getattr(module, '__version__', '')} cannot be watched here ({type(problem).__name__}: {problem}): what ended the program is told without its tensors"

@@ -207,3 +207,28 @@ def test_under_run_the_recording_is_still_there(tmp_path):
         text=True,
     )
     assert done.stdout == "True 1\n", json.dumps([done.stdout, done.stderr])
+
+
+@pytest.mark.parametrize("verb", ["run", "plan"])
+@pytest.mark.parametrize("how", ["beside the program", "PYTHONPATH"])
+def test_a_module_of_the_programs_that_is_called_faultline_is_the_programs(tmp_path, how, verb):
+    home = tmp_path if how == "beside the program" else tmp_path / "lib"
+    home.mkdir(exist_ok=True)
+    (home / "faultline.py").write_text("MINE = 1\n")
+    program = "import faultline\nprint(faultline.MINE)\nimport torch\nprint(torch.ones(3).sum().item())\n"
+    program += "from multiprocessing import get_context\nwith get_context('spawn').Pool(1) as pool: print(pool.apply(abs, (-2,)))\n"
+    program = "if __name__ == '__main__':\n    " + program.replace("\n", "\n    ")
+    (tmp_path / "program.py").write_text(program + ("torch.ones(4, device='cuda')\n" if verb == "plan" else "\n"))
+    pytest.importorskip("torch")
+    variables = {**os.environ, "PYTHONPATH": str(home) if how == "PYTHONPATH" else ""}
+    under = [FAULTLINE, verb, *(["--gpu", "virtual:1GiB"] if verb == "run" else ["--gpu", "T4"]), "-o", "d", "--"]
+    done = subprocess.run(
+        [*under, sys.executable, "program.py"], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300
+    )
+    assert done.stdout.startswith("1\n3.0\n2\n") and done.returncode in (0, 1), done.stderr
+    if verb == "plan":
+        report = json.loads((tmp_path / "d" / "report.json").read_text())
+        assert report["plan"]["verdict"].startswith("fits"), report["plan"]
+    else:
+        assert not list((tmp_path / "d").glob("notes-*"))
+        assert any('"torch": "' in path.read_text() for path in (tmp_path / "d").glob("process-*.json"))

@@ -299,7 +299,7 @@ def _kind(one) -> str:
 def _attribute(one, chain: set[int]):
     """The attribute of an object that is on the way."""
     variables = _dictionary(one)
-    if type(one).__module__.startswith("faultline") or type(variables) is not dict:
+    if type(one).__module__.partition(".")[0] == __name__.partition(".")[0] or type(variables) is not dict:
         return None
     return next(((name, value) for name, value in list(variables.items()) if id(value) in chain), None)
 
