@@ -101,6 +101,7 @@ void GrowthFinder::tally() {
     line.calls += call != std::exchange(line.last_call, call);
     ++line.made;
     line.made_bytes += lifetimes_.held_bytes(id);
+    line.count_size(birth.size_bytes);
     line.first = std::min(line.first, life.born);
     line.last_made = std::max(line.last_made, life.born);
     if (life.released <= end_) return;

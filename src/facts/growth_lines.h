@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <iterator>
 #include <vector>
@@ -18,6 +19,10 @@ inline std::uint64_t least_growth(std::uint64_t peak_bytes) {
   return std::max(std::uint64_t{1} << 20, peak_bytes / 200);
 }
 
+struct SizeCount {
+  std::uint64_t size_bytes = 0, count = 0;
+};
+
 struct Tally {
   std::uint64_t made = 0;
   std::uint64_t kept = 0;
@@ -33,6 +38,28 @@ struct Tally {
   // of what it made and kept, results of one call counted once
   std::uint64_t calls = 0, calls_kept = 0;
   std::size_t last_call = 0, last_call_kept = 0;
+  std::array<SizeCount, 4> sizes{};  // the first few of what it made
+  bool has_more_sizes = false;
+
+  void count_size(std::uint64_t size_bytes) {
+    for (SizeCount& one : sizes) {
+      if (one.count != 0 && one.size_bytes != size_bytes) continue;
+      one = {size_bytes, one.count + 1};
+      return;
+    }
+    has_more_sizes = true;
+  }
+
+  // How often the program came to the line. One that makes several tensors each time, of a size of their own, makes as many of each.
+  std::uint64_t visits() const {
+    std::uint64_t most = 0, least = ~std::uint64_t{0};
+    for (const SizeCount& one : sizes) {
+      if (one.count == 0) continue;
+      most = std::max(most, one.count);
+      least = std::min(least, one.count);
+    }
+    return !has_more_sizes && calls == made && most - least <= 1 ? most : calls;
+  }
 };
 
 // About the same number in every stretch, or nearly.

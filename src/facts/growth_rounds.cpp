@@ -34,7 +34,7 @@ void GrowthFinder::count_rounds() {
       loop.least_inside = std::min(loop.least_inside, tallies_[index].made);
       loop.most_inside = std::max(loop.most_inside, tallies_[index].made);
     } else {
-      loop.least_outside = std::min(loop.least_outside, tallies_[index].calls);
+      loop.least_outside = std::min(loop.least_outside, tallies_[index].visits());
     }
   }
   for (std::size_t index = 1; index < tallies_.size(); ++index) {
