@@ -4,7 +4,7 @@
     scripts/architecture.py [--write]
 
 Checked: a room of src/ includes only rooms that stand before it, and a folder of python/faultline imports only what does, without cycles (python_imports.py); no file has more than 500 lines; the figures are those of the code; what docs/architecture.md names exists;
-every input has its row in docs/cli.md, every rule its place in the schema; the form of files: no tabs, no space at the end of a line, one line end at the end of a file, includes in order.
+every input has its row in docs/cli.md, every rule its row in docs/rules/README.md and its place in the schema; the form of files: no tabs, no space at the end of a line, one line end at the end of a file, includes in order.
 --write draws the figures anew, lists the rules in the schema and puts includes in order. Status 1 where something is not as it should be.
 """
 
@@ -182,6 +182,14 @@ def check_schema(write):
         yield "the rules that docs/report.schema.json names are not those of the registry: scripts/architecture.py --write lists them"
 
 
+def check_rules():
+    """The table of docs/rules has the rules of the registry, and those of a plan's limits, which no trace is judged by."""
+    rows = set(listed("docs/rules/README.md", r"(?m)^\| \[(\w+/[\w-]+)\]"))
+    rules = {*registered_rules(), *listed("src/report/limits.h", r'Rule = "(\w+/[\w-]+)"')}
+    for rule in sorted(rows ^ rules):
+        yield f"docs/rules/README.md {'has no row for' if rule in rules else 'has a row for a rule that is not registered:'} {rule}"
+
+
 def check_inputs():
     page = (ROOT / "docs/cli.md").read_text()
     for what in listed("src/sources/registry.cpp", r'\.what = "([^"]*)"'):
@@ -215,7 +223,8 @@ def main():
         if len(path.read_text().splitlines()) > MOST_LINES
     ]
     wrong += [f"{path.relative_to(ROOT)} has more than {MOST_LINES} lines" for path in long]
-    wrong += [*check_form("--write" in sys.argv), *check_schema("--write" in sys.argv), *check_inputs()]
+    wrong += [*check_form("--write" in sys.argv), *check_schema("--write" in sys.argv)]
+    wrong += [*check_rules(), *check_inputs()]
     text = PAGE.read_text()
     for name in sorted(set(re.findall(r"`((?:src|python|scripts|tests|docs)/[\w./-]+?)`", text))):
         if not (ROOT / name).exists():

@@ -112,7 +112,7 @@ class _Planned:
             words, asked = went_on
             self._tell(f"{_words(budget['needed'])}{on}, after an out-of-memory that the test caught")
             fail(
-                f"{words}: what it asked for then is not in the {_words(budget['needed'])} that it needs{on}",
+                f"{words}: what it requested then is not in the {_words(budget['needed'])} that it needs{on}",
                 asked,
                 "asked for (pytest.raises around it says that this is meant)",
             )
@@ -139,7 +139,7 @@ class _Planned:
             asked = "; ".join(went_on[1])
             self.item.warn(
                 pytest.PytestWarning(
-                    f"{went_on[0]}: whether what it asked for then would be kept is not judged ({asked})"
+                    f"{went_on[0]}: whether what it requested then would be kept is not judged ({asked})"
                 )
             )
         if _uses_no_gpu(plan):
@@ -213,7 +213,7 @@ class _Planned:
         if told["outcome"] in ("skip", "xfail"):
             getattr(pytest, told["outcome"])(told["reason"])
         if told["outcome"] == "":
-            fail("its dry run did not come to the end of the test: the process was ended in it", [])
+            fail("its dry run did not come to the end of the test: the process was killed in it", [])
         if told["outcome"] != "error":
             return
         self.own_errors["call"] = _shown(told, plan, more)
@@ -324,12 +324,24 @@ def _as_told(item, problem: BaseException) -> dict:
         pickle.loads(pickled)
         exception = pickled
     try:
+        trace = _to_show(problem)
         shown = str(
-            item.repr_failure(pytest.ExceptionInfo.from_exc_info((type(problem), problem, problem.__traceback__)))
+            item.repr_failure(
+                pytest.ExceptionInfo.from_exc_info((type(problem), problem.with_traceback(trace), trace))
+            )
         )
     except Exception:
         shown = f"{type(problem).__name__}: {problem}"
     return {"outcome": "error", "exception": exception, "shown": shown}
+
+
+def _to_show(problem: BaseException):
+    """The traceback as it would be without Faultline; a mistake of the dry run's own keeps all of it."""
+    from .plan.session.ending import without_own_frames
+    from .plan.torch.operations.failures import of_own_mistake
+
+    trace = problem.__traceback__
+    return trace if of_own_mistake(problem, trace) else without_own_frames(trace) or trace
 
 
 def _is_stopped() -> bool:
@@ -465,7 +477,8 @@ def _words(size: int) -> str:
 
 def fail(text: str, lines: list[str], label: str = "held at the peak") -> None:
     rows = "".join(f"\n    {line}" for line in lines[:_LINES_TOLD])
-    more = f"\n    and {len(lines) - _LINES_TOLD} more lines" if len(lines) > _LINES_TOLD else ""
+    left = len(lines) - _LINES_TOLD
+    more = f"\n    and {left} more line{'' if left == 1 else 's'}" if left > 0 else ""
     pytest.fail(
         f"{text}" + (f"\n  {label}:{rows}{more}" if lines else "") + "\n(planned by Faultline, without a GPU)",
         pytrace=False,

@@ -120,9 +120,7 @@ void add_explain(CLI::App& app, int& status) {
       "explain", "finds out what FILE is (snapshot, trace, core dump, error message, log, folder) and explains it");
   auto options = std::make_shared<ExplainOptions>();
   verb->add_option("FILE", options->paths, known_inputs() + "; - is standard input")->required()->option_text("...");
-  verb->add_option("--gpu", options->gpu,
-                   "the GPU, by name or by its memory, for example T4 or 80GiB, where the input does not say it")
-      ->option_text("GPU");
+  add_gpu_option(*verb, options->gpu, "for example T4 or 80GiB, where the input does not say it");
   verb->add_option("--save-trace", options->save_trace, "also write what was read as a Faultline trace")
       ->option_text("PATH");
   verb->footer(

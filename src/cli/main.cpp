@@ -61,7 +61,7 @@ std::string meant(const CLI::App& app, int argument_count, char** arguments, con
                   const std::string& problem) {
   if (argument_count < 2)
     return "a verb is missing: explain, replay, run, plan, view, diff, pack, rule, gpus, demo or doctor; "
-           "faultline --help tells what each does";
+           "faultline --help says what each does";
   const std::string word = arguments[1];
   std::vector<std::string> verbs;
   for (const CLI::App* verb : shown_verbs(app)) verbs.push_back(verb->get_name());

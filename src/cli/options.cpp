@@ -57,6 +57,14 @@ void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std:
   verb.add_flag("--no-color,--no-colour", options.no_colour, "plain text (NO_COLOR does the same)");
 }
 
+void add_gpu_option(CLI::App& verb, std::string& gpu, const std::string& words) {
+  verb.add_option("--gpu", gpu, "the GPU, by name or by its memory, " + words)
+      ->check([](const std::string& given) {
+        return given.empty() ? std::string("no GPU is named; faultline gpus lists them") : std::string();
+      })
+      ->option_text("GPU");
+}
+
 void add_folder_options(CLI::App& verb, WantedFolder& folder) {
   CLI::Option* named =
       verb.add_option("--output,-o", folder.path, "a new folder to keep the run in; .faultline/PROGRAM-TIME by default")

@@ -42,6 +42,9 @@ void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std:
 // Prints "faultline: SENTENCE" to standard error and returns the status for it.
 int fail(const std::string& sentence, ExitStatus status = kBadInput);
 
+// --gpu GPU. An empty name, as of a script's variable that is not set, is refused: it is no way to name none.
+void add_gpu_option(CLI::App& verb, std::string& gpu, const std::string& words);
+
 // -o DIR and --force, of verbs that keep a run.
 void add_folder_options(CLI::App& verb, WantedFolder& folder);
 

@@ -250,10 +250,8 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
       "not, and what would make it fit");
   auto arguments = std::make_shared<PlanArguments>();
   arguments->question.command = command;
-  verb->add_option("--gpu", arguments->gpu,
-                   "the GPU, by name or by its memory, for example T4 or 24GiB; several as 2xT4 or T4,L4; without it "
-                   "the report lists the GPUs it fits on")
-      ->option_text("GPU");
+  add_gpu_option(*verb, arguments->gpu,
+                 "for example T4 or 24GiB; several as 2xT4 or T4,L4; without it the report lists the GPUs it fits on");
   verb->add_option("--context", arguments->context,
                    "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need")
       ->option_text("SIZE");
@@ -312,7 +310,7 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
       "a "
       "size or a branch, or it sizes itself by a GPU that was not named.");
   verb->add_option("--grace", arguments->limits.grace_seconds,
-                   "seconds after --seconds until the program is ended from outside; for tests")
+                   "seconds after --seconds until the program is killed; for tests")
       ->check(kWholeNumber)
       ->group("");
   verb->add_option("--function", arguments->function, "a part of faultline.plan(): what the report calls the program")

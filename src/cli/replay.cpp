@@ -181,8 +181,8 @@ Status check(const ReplayArguments& arguments) {
   if (!may_be_overwritten(output))
     return Error{"--save-trace: " + output + " is there already and is no Faultline trace; give another name", {}, {}};
   if (arguments.search && arguments.output.format == kPerfetto)
-    return Error{"--format perfetto goes with one replay, not with --search", {}, {}};
-  if (arguments.search && !output.empty()) return Error{"--save-trace goes with one replay, not with --search", {}, {}};
+    return Error{"--format perfetto takes one replay, not with --search", {}, {}};
+  if (arguments.search && !output.empty()) return Error{"--save-trace takes one replay, not with --search", {}, {}};
   if (!arguments.context.empty() && arguments.gpu.empty()) return Error{"--context needs --gpu", {}, {}};
   return Ok{};
 }
@@ -198,7 +198,7 @@ Result<const InputPart*> part_to_replay(const ReplayArguments& arguments, const 
       arguments.part.empty() ? &likeliest_part(input) : named_part(input, arguments.part);
   if (part && (*part)->statements.message_only)
     return Error{name_of_input(arguments) +
-                     " is an error message, not a recording: there is nothing to replay. faultline explain tells what "
+                     " is an error message, not a recording: there is nothing to replay. faultline explain says what "
                      "it says; faultline run or a PyTorch memory snapshot records what a replay needs",
                  {},
                  {}};
@@ -208,7 +208,7 @@ Result<const InputPart*> part_to_replay(const ReplayArguments& arguments, const 
 // The memory that the replay may take.
 struct Room {
   std::optional<std::uint64_t> segment_budget_bytes;  // none: as much as it asks for
-  std::string words;                                  // behind "Replay of N events of FILE"
+  std::string words;                                  // behind "Replay of N allocator events of FILE"
   nlohmann::ordered_json gpu;
   std::optional<TargetGpu> target;  // where a GPU was named
 };
@@ -328,8 +328,8 @@ std::string to_json(const Input& input, const InputPart& part, const std::vector
 std::string to_page(const ReplayArguments& arguments, const std::vector<Row>& rows, const Room& room, bool cut_short) {
   const ReplayResult& proved = rows.front().result;
   Page page(terminal_options(arguments.output));
-  page.paragraph(0, page.clean(fmt::format("Replay of {} events of {}{}", format_count(proved.events), arguments.path,
-                                           room.words)));
+  page.paragraph(0, page.clean(fmt::format("Replay of {} allocator events of {}{}", format_count(proved.events),
+                                           arguments.path, room.words)));
   page.blank();
   add_table(page, rows, cut_short);
   page.blank();
@@ -413,8 +413,7 @@ void add_replay(CLI::App& app, int& status) {
                    "a setting, for example expandable_segments=True or max_split_size_mb=128, of TensorFlow "
                    "TF_FORCE_GPU_ALLOW_GROWTH=false (may be repeated)")
       ->option_text("NAME=VALUE");
-  verb->add_option("--gpu", arguments->gpu, "the GPU, by name or by its memory, for example T4 or 16GiB")
-      ->option_text("GPU");
+  add_gpu_option(*verb, arguments->gpu, "for example T4 or 16GiB");
   verb->add_option("--context", arguments->context,
                    "what the CUDA context and libraries take of --gpu; without it what such a GPU is known to need, or "
                    "640MiB where --gpu is a size")

@@ -14,6 +14,11 @@ int rule(const std::string& name) {
   const TerminalOptions terminal = terminal_options({});
   if (name.empty()) return write_out(to_terminal(rule_pages(), terminal), kClean);
   if (const RulePage* page = find_rule_page(name)) return write_out(to_terminal(*page, terminal), kClean);
+  std::vector<RulePage> group;
+  for (const RulePage& page : rule_pages()) {
+    if (page.rule.substr(0, page.rule.find('/')) == name) group.push_back(page);
+  }
+  if (!group.empty()) return write_out(to_terminal(group, terminal), kClean);
   std::vector<std::string> words;
   for (const RulePage& page : rule_pages()) {
     words.emplace_back(page.rule);
@@ -32,7 +37,8 @@ void add_rule(CLI::App& app, int& status) {
   auto name = std::make_shared<std::string>();
   std::string known;
   for (const RulePage& page : rule_pages()) known += (known.empty() ? "" : ",") + std::string(page.rule);
-  verb->add_option("NAME", *name, "the rule: memory/leak, or leak where that is clear")
+  verb->add_option("NAME", *name,
+                   "the rule: memory/leak, or leak where that is clear; memory: those whose names begin so")
       ->type_name("{" + known + "}")
       ->option_text(" ");
   verb->footer("Exit status: 0 printed, 2 there is no such rule.");

@@ -33,7 +33,7 @@ struct RunOptions : RunArguments {
 // Of a program of which there is no report to say it.
 void tell_signal(const CommandRecord& record) {
   if (record.signal == 0) return;
-  hint(fmt::format("the program was ended by {}, and nothing was recorded that explains it{}",
+  hint(fmt::format("the program was killed by {}, and nothing was recorded that explains it{}",
                    signal_words(record.signal),
                    record.signal == SIGKILL ? "; the kernel ends programs so when the machine's own memory is full, "
                                               "and says so in its log (dmesg)"

@@ -109,7 +109,7 @@ TEST(Doctor, SaysWhyTheDriverHasNoGpu) {
   EXPECT_TRUE(contains(of(mixed, "driver").says, "the kernel's module is 550.54.15"));
 
   Machine broken = machine;
-  broken.driver.trouble = "it ended by signal 11 (Segmentation fault) when it was asked for its GPUs";
+  broken.driver.trouble = "it ended by signal 11 (Segmentation fault) when it listed its GPUs";
   EXPECT_TRUE(contains(of(broken, "driver").says, "signal 11"));
 
   Machine unknown = machine;

@@ -149,7 +149,7 @@ Ability judge_folder(const Machine& machine) {
                    fmt::format("nothing can be kept in {}: {}", machine.folder, machine.folder_trouble),
                    "go to another folder, or name one with -o");
   const std::string room =
-      fmt::format("runs are kept in {}, where {} are free", machine.folder, format_bytes(machine.free_bytes));
+      fmt::format("runs are kept in {}, where {} is free", machine.folder, format_bytes(machine.free_bytes));
   if (machine.free_bytes < kSpaceForRun)
     return ability("run folder", Mark::kPartly, room, "a long recording may not fit; name another folder with -o");
   return ability("run folder", Mark::kOk, room);
@@ -172,7 +172,7 @@ Ability judge_dumps(const Machine& machine, const Ability& driver, const Ability
   if (folder.mark == Mark::kNo)
     return ability(name, Mark::kNo, "they go into the run folder, and nothing can be kept there", folder.advice);
   if (machine.free_bytes < process::kSpaceForCoreDump)
-    return ability(name, Mark::kNo, fmt::format("only {} are free for them", format_bytes(machine.free_bytes)),
+    return ability(name, Mark::kNo, fmt::format("only {} is free for them", format_bytes(machine.free_bytes)),
                    "name another folder with -o");
   return ability(
       name, Mark::kOk,
@@ -264,7 +264,7 @@ Ability judge_run(const Machine& machine, const Ability& recorder, const Ability
     return ability("run", Mark::kOk,
                    recorded + "with --core-dump or --again a failing kernel is found down to its line");
   return ability("run", Mark::kPartly,
-                 recorded + "of a failing kernel the launch is told, not its own line: see GPU core dumps");
+                 recorded + "of a failing kernel the launch is named, not the line inside it: see GPU core dumps");
 }
 
 Ability judge_frameworks(const Machine& machine) {

@@ -109,7 +109,7 @@ DriverAnswer ask_driver(const std::string& path) {
   const process::ChildAnswer child = process::ask_child([&] { ask_driver_inside(path); }, kLimit);
   DriverAnswer answer = parse_driver_answer(child.output);
   if (answer.trouble.empty() && !child.trouble.empty())
-    answer.trouble = "it " + child.trouble + " when it was asked for its GPUs";
+    answer.trouble = "it " + child.trouble + " when it listed its GPUs";
   return answer;
 }
 

@@ -72,7 +72,10 @@ Error unknown(std::string_view text, const std::string& word) {
   std::string count;
   if (const std::string name = name_of_several(text, count); !name.empty() && find_gpu(name))
     return {sentence + "; several are " + count + "x" + name, {}, {}};
-  const std::vector<std::string_view> names = word.size() > 40 ? std::vector<std::string_view>{} : close_names(word);
+  // two digits are near to many names, and meant as none of them
+  const bool is_name = word.size() >= 3 || word.find_first_not_of("0123456789") != std::string::npos;
+  const std::vector<std::string_view> names =
+      word.size() > 40 || !is_name ? std::vector<std::string_view>{} : close_names(word);
   for (std::size_t at = 0; at < names.size(); ++at) {
     sentence += at == 0 ? " (close to it: " : ", ";
     sentence += names[at];

@@ -170,6 +170,8 @@ TEST(Gpus, AnUnknownNameIsAnsweredWithCloseOnesAndTheWayOut) {
             "'nonsense' is no GPU that Faultline knows; faultline gpus lists them, and a size such as 24GiB works too");
   EXPECT_EQ(message_for("RTX 4900"),
             "'RTX 4900' is no GPU that Faultline knows (close to it: RTX-4090); a size such as 24GiB works too");
+  EXPECT_EQ(message_for("24"), "'24' is no GPU that Faultline knows; a size has its unit with it: 24GiB");
+  EXPECT_EQ(message_for("T5"), "'T5' is no GPU that Faultline knows (close to it: T4); a size such as 24GiB works too");
   EXPECT_EQ(message_for("T4x2"), "'T4x2' is no GPU that Faultline knows; several are 2xT4");
   EXPECT_EQ(message_for("A100-80GB x4"), "'A100-80GB x4' is no GPU that Faultline knows; several are 4xA100-80GB");
   EXPECT_EQ(message_for("T4y2").find("several"), std::string::npos);

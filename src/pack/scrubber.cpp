@@ -27,7 +27,7 @@ constexpr std::array<KindWords, kKindCount> kKinds = {{{"home folders", ""},
                                                        {"private keys", "private-key"},
                                                        {"e-mail addresses", "email"},
                                                        {"network addresses", "ip"},
-                                                       {"words that were asked for", "word"}}};
+                                                       {"words named with --take-out", "word"}}};
 
 // Names that say nothing of anybody, as users, machines and folders have them.
 constexpr std::array<std::string_view, 30> kNobody = {
@@ -141,10 +141,16 @@ Scrubber::Scrubber(const Owner& owner) {
   };
   std::size_t number = 0;
   for (const std::string& home : owner.homes) add_root(home, "/home/user", Kind::kHome);
+  // A folder in a project, as that of the runs, is a part of it: it has its path there, and no name of its own.
+  const auto is_in_one = [&](const std::string& folder) {
+    return std::any_of(roots_.begin(), roots_.end(), [&](const Root& root) {
+      return root.kind == Kind::kProject && folder.starts_with(root.folder + "/");
+    });
+  };
   for (const std::string& project : owner.projects) {
-    ++number;
-    add_root(project, "/home/user/project" + (number == 1 ? std::string() : "-" + std::to_string(number)),
-             Kind::kProject);
+    if (is_in_one(project)) continue;
+    const std::string rest = ++number == 1 ? std::string() : "-" + std::to_string(number);
+    add_root(project, "/home/user/project" + rest, Kind::kProject);
   }
   std::stable_sort(roots_.begin(), roots_.end(),
                    [](const Root& a, const Root& b) { return a.folder.size() > b.folder.size(); });

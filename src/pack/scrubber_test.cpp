@@ -123,6 +123,20 @@ TEST(Scrubber, PathsKeepTheirFormAndAgree) {
   for (const auto& [text, clean] : kRows) EXPECT_EQ(one.scrub(text), clean);
 }
 
+// The folder of runs lies in the project: one folder has one name. A home is no project that another could lie in.
+TEST(Scrubber, AFolderInAProjectIsAPartOfIt) {
+  Owner owner = anna();
+  owner.projects.push_back("/home/anna/acme/proj/.faultline");
+  owner.projects.push_back("/home/anna/acme/project");
+  Scrubber scrubber(owner);
+  EXPECT_EQ(scrubber.scrub("/home/anna/acme/proj/.faultline/train-1/log.txt"),
+            "/home/user/project/.faultline/train-1/log.txt");
+  EXPECT_EQ(scrubber.scrub("/home/anna/acme/proj/train.py"), "/home/user/project/train.py");
+  EXPECT_EQ(scrubber.scrub("/home/anna/acme/project/train.py"), "/home/user/project-2/train.py");
+  owner.projects = {"/home/anna", "/home/anna/work/deep"};
+  EXPECT_EQ(Scrubber(owner).scrub("/home/anna/work/deep/train.py"), "/home/user/project-2/train.py");
+}
+
 TEST(Scrubber, EqualThingsHaveEqualStandIns) {
   Scrubber one(anna());
   const std::string first = "hf_" + kBody, second = "hf_z" + kBody;

@@ -77,7 +77,7 @@ std::string own_loop_ends(const Plan& plan) {
 
 std::string cut_short(const Plan& plan) {
   return fmt::format(
-      " The dry run cut the loop short ({}{}); the rounds that it left out are told by the model of the allocator.",
+      " The dry run cut the loop short ({}{}); the rounds that it left out come from the model of the allocator.",
       plan.loop.where, plan.loop.rounds == 0 ? "" : ", " + format_count(plan.loop.rounds) + " rounds");
 }
 
@@ -108,7 +108,7 @@ void weigh_leaks(const Plan& plan, std::vector<Finding>& findings) {
     } else if (ended && plan.gpu && finding.severity != Severity::kNote &&
                finding.bytes * kSmall <= plan.gpu->capacity_bytes) {
       finding.severity = proved ? Severity::kWarning : Severity::kNote;
-      finding.message += " The program ran to its end with it, and " + format_bytes(plan.spare_bytes()) + " were left.";
+      finding.message += " The program ran to its end with it, and " + format_bytes(plan.spare_bytes()) + " was left.";
     } else if (ended && !plan.gpu && proved) {
       finding.severity = Severity::kWarning;
       finding.message += " The program ran to its end with it.";

@@ -97,7 +97,7 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   if (const Finding* blown_up = larger_than_gpu(run);
       blown_up != nullptr && fails && !question.try_changes && question.vary.empty()) {
     plan.changes_skipped = fmt::format(
-        "Nothing was tried: one result of {} is larger than the GPU, and what to make in its place is told below "
+        "Nothing was tried: one result of {} is larger than the GPU, and what to make in its place stands below "
         "(tensor/broadcast-blowup); --try tries changes.",
         format_bytes(blown_up->bytes));
     return add_where(plan);

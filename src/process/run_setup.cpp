@@ -44,13 +44,13 @@ void arm_core_dump(const RunArguments& arguments, const std::string& folder, Run
   }
   if (const int driver = driver_number(); driver != 0 && driver < kFirstReleaseWithLightDumps) {
     return leave_out(
-        fmt::format("driver {} knows only the full one, with all of the GPU's memory; {} and later know a light one",
-                    driver, kFirstReleaseWithLightDumps));
+        fmt::format("driver {} knows only the full one, with all of GPU memory; {} and later know a light one", driver,
+                    kFirstReleaseWithLightDumps));
   }
   std::error_code problem;
   const std::filesystem::space_info space = std::filesystem::space(folder, problem);
   if (!problem && space.available < kSpaceForCoreDump)
-    return leave_out(fmt::format("only {} are left in {}", format_bytes(space.available), folder));
+    return leave_out(fmt::format("only {} is left in {}", format_bytes(space.available), folder));
   setup.environment.set("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1");
   setup.environment.set("CUDA_COREDUMP_FILE", folder + "/core-%p");
   setup.environment.set_unless_there(kFlags, kLightDump);

@@ -106,7 +106,7 @@ void print_account(Page& page, const DeviceReport& device) {
   page.blank();
   page.paragraph(0, fmt::format("Where the memory of {} was{}", device_name(page, device), moment), Style::kStrong);
   if (!account.capacity_known)
-    page.paragraph(2, "This input does not tell how much memory the GPU has; only known parts are listed.");
+    page.paragraph(2, "This input does not say how much memory the GPU has; only known parts are listed.");
 
   const std::string total = hundredths_text(table.total.hundredths);
   const int number_columns = display_width(total);

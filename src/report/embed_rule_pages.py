@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a C++ header of the pages of docs/rules: of each its rule, what the table there says of it in a line, and its text.
+"""Makes a C++ header of the pages of docs/rules: of each its rule, what the table there says of it in short and in a line, and its text.
 
 embed_rule_pages.py FOLDER HEADER
 """
@@ -21,11 +21,11 @@ def main():
     folder, header = Path(sys.argv[1]), Path(sys.argv[2])
     table = (folder / "README.md").read_text(encoding="utf-8")
     pages = []
-    for name, page, says in re.findall(r"^\| \[([a-z/-]+)\]\(([a-z-]+\.md)\) \| (.*?) \|", table, re.M):
+    for name, page, in_short, says in re.findall(r"^\| \[([a-z/-]+)\]\(([a-z-]+\.md)\) \| (.*?) \| (.*?) \|", table, re.M):
         if page != name.replace("/", "-") + ".md":
             sys.exit(f"docs/rules/README.md: {name} has the page {page}")
         text = (folder / page).read_text(encoding="utf-8")
-        pages.append(f"    {{{constant(name)}, {constant(says)},\n     {constant(text)}}},\n")
+        pages.append(f"    {{{constant(name)}, {constant(in_short)}, {constant(says)},\n     {constant(text)}}},\n")
     untold = {path.name for path in folder.glob("*.md")} - {"README.md"}
     if len(pages) != len(untold):
         sys.exit("docs/rules/README.md does not list every page beside it")

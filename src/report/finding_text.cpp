@@ -12,6 +12,7 @@
 
 #include "base/units.h"
 #include "facts/stack_facts.h"
+#include "report/limits.h"
 #include "report/rule_pages.h"
 #include "rules/judge.h"
 #include "rules/line_words.h"
@@ -103,6 +104,13 @@ void print_where(Page& page, const Finding& finding, bool every_line) {
     page.row("inside", page.place(finding.location, room), Style::kDim);
 }
 
+// Where in a library the request was made, below the user's own line.
+void print_inside(Page& page, const Finding& finding) {
+  for (const Related& item : finding.related) {
+    if (item.role == Related::kInside) page.row("inside", page.place(item.location, page.row_room()), Style::kDim);
+  }
+}
+
 std::string_view label_of(std::string_view role) {
   if (role == "argument" || role == "operand") return "given";
   if (role == "candidate") return "may be";
@@ -113,6 +121,7 @@ void print_related(Page& page, const std::vector<Related>& related, bool every_l
   std::string last;
   std::size_t shown = 0, hidden = 0;
   for (const Related& item : related) {
+    if (item.role == Related::kInside) continue;
     shown = item.role == last ? shown + 1 : 1;
     if (!every_line && shown > kRelatedShown) {
       ++hidden;
@@ -208,7 +217,7 @@ void print_holders_in_a_row(Page& page, const Finding& finding) {
                         place.empty() ? "" : " (" + place + ")");
   }
   if (rest_bytes != 0) text += fmt::format(", {} elsewhere", format_bytes(rest_bytes));
-  if (!text.empty()) page.row(finding.rule == "memory/grown" ? "grown" : "held by", text);
+  if (!text.empty()) page.row(finding.rule == kGrownRule ? "grown" : "held by", text);
 }
 
 // One of each role: what was launched, which kernel, which tensor.
@@ -216,7 +225,7 @@ void print_first_related(Page& page, const std::vector<Related>& related) {
   std::string_view last;
   std::size_t told = 0;
   for (const Related& item : related) {
-    if (item.role == last || told == kBriefRelated) continue;
+    if (item.role == Related::kInside || item.role == last || told == kBriefRelated) continue;
     last = item.role;
     ++told;
     print_related(page, {item}, false);
@@ -355,6 +364,7 @@ void print_brief(Page& page, const FindingGroup& group, const FindingDetail& det
   // who called whom is what matters where the line is a library's own
   if (&look != &finding.location && finding.location.known())
     page.row("inside", page.place(finding.location, page.row_room()), Style::kDim);
+  print_inside(page, finding);
   print_first_related(page, finding.related);
   if (finding.allocated_at.known() && !same_line(finding.allocated_at, look))
     page.row("allocated", page.place(finding.allocated_at, page.row_room()));
@@ -380,6 +390,7 @@ void print_finding(Page& page, const FindingGroup& group, const FindingDetail& d
   page.blank();
   if (detail.name_devices) print_devices(page, group);
   print_where(page, finding, detail.every_line);
+  print_inside(page, finding);
   if (!finding.memory.empty()) page.row("memory", page.clean(finding.memory));
   if (group.members.size() > 1) {
     page.row("seen",
@@ -393,10 +404,13 @@ void print_finding(Page& page, const FindingGroup& group, const FindingDetail& d
     page.row("cause", page.clean(finding.cause) + (words.empty() ? "" : ": " + std::string(words)));
   }
   // a broken limit is about who holds the memory, and a leak of several lines has not one
-  const bool is_limit = finding.rule == "memory/over-budget" || finding.rule == "memory/grown";
+  const bool is_limit = finding.rule == kOverBudgetRule || finding.rule == kGrownRule;
   const bool is_shared = finding.rule == "memory/leak" && finding.holders.size() > 1;
-  if (!detail.plan_told || detail.every_line || is_limit || is_shared)
-    print_holders(page, finding.rule == "memory/grown" ? "grown" : "held by", finding.holders, detail.every_line);
+  if (!detail.plan_told || detail.every_line || is_limit || is_shared) {
+    print_holders(page, finding.rule == kGrownRule ? "grown" : "held by", finding.holders, detail.every_line);
+    if (!finding.holders.empty() && !finding.held_when.empty())
+      page.row("", "at " + page.clean(finding.held_when), Style::kDim);
+  }
   print_evidence(page, finding.evidence, detail.every_line);
   print_tries(page, finding.tries, detail);
   if (const std::string command = command_for_page(finding.rule); !command.empty())

@@ -84,6 +84,7 @@ void fields(auto& archive, Finding& finding) {
   archive("count", finding.count);
   archive("evidence", finding.evidence);
   archive("holders", finding.holders);
+  archive.unless_empty("held_when", finding.held_when);
   archive.unless_empty("related", finding.related);
   archive("tries", finding.tries);
   archive("fingerprint", finding.fingerprint);

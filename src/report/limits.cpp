@@ -90,8 +90,7 @@ Finding limit_finding(std::string_view rule, const Plan& plan, std::vector<Holde
 void add_over_budget(Report& report, const Plan& plan) {
   const PlanBudget& budget = *plan.budget;
   const DeviceReport* device = device_of(report, plan);
-  Finding finding =
-      limit_finding("memory/over-budget", plan, device != nullptr ? device->holders : std::vector<Holder>());
+  Finding finding = limit_finding(kOverBudgetRule, plan, device != nullptr ? device->holders : std::vector<Holder>());
   finding.message = fmt::format("The program needs {} and its budget is {}: {} too much.",
                                 need_words(budget.needed_bytes, budget.at_least), format_bytes(budget.bytes),
                                 need_words(budget.over_bytes(), budget.at_least));
@@ -110,7 +109,7 @@ void add_grown(Report& report, const Plan& plan) {
                        line.location,
                        fmt::format("{} then, {} now", format_bytes(line.before_bytes), format_bytes(line.now_bytes))});
   }
-  Finding finding = limit_finding("memory/grown", plan, std::move(holders));
+  Finding finding = limit_finding(kGrownRule, plan, std::move(holders));
   finding.message = fmt::format("The program needs {}, which is {} more than the {} of {}; {} more is allowed.",
                                 format_bytes(compared.needed_bytes), format_bytes(compared.grown_bytes()),
                                 format_bytes(compared.before_bytes), compared.base, compared.allowed);

@@ -17,6 +17,9 @@
 
 namespace faultline {
 
+// The rules of a plan's limits, which no trace is judged by.
+inline constexpr std::string_view kOverBudgetRule = "memory/over-budget", kGrownRule = "memory/grown";
+
 PlanBudget judge_budget(const Plan& plan, std::uint64_t bytes);
 
 // How much more: a share of what it was, or bytes.

@@ -66,7 +66,7 @@ std::string pool_text(const Plan& plan) {
   for (const auto& [category, size_bytes] : plan.live_at_peak) live_bytes += size_bytes;
   if (plan.pool_bytes > live_bytes + kSmall && 20 * (plan.pool_bytes - live_bytes) > plan.pool_bytes)
     text += fmt::format(
-        " At most {} are in use at one time; the pool needs {} more because what is free in it lies in pieces that "
+        " At most {} is in use at one time; the pool needs {} more because what is free in it lies in pieces that "
         "are too small for what is asked, or is the rest of chunks that it does not split.",
         format_bytes(live_bytes), format_bytes(plan.pool_bytes - live_bytes));
   return text;

@@ -48,7 +48,7 @@ void print_effects(Page& page, const PlanEffects& effects) {
   }
   if (!effects.known)
     page.row("files",
-             "what the program would have written is not known: the watch over it was ended; nothing of it was kept");
+             "what the program would have written is not known: the watch over it was lost; nothing of it was kept");
   if (effects.written_count + effects.removed_count != 0) {
     std::string text = effects.written_count != 0
                            ? counted_names(page, effects.written_count, effects.written, "would have been written")

@@ -255,7 +255,7 @@ std::string sizes_of(const Plan& plan, bool brief) {
              not_seen + cut_text(plan);
     case Verdict::kMeasured:
       if (plan.filling) return sized_text(plan);
-      return fmt::format("{} of it are for the CUDA context and libraries, an assumption.",
+      return fmt::format("{} of it is for the CUDA context and libraries, an assumption.",
                          format_bytes(plan.context_bytes)) +
              estimated + more(taken_text(plan)) + not_seen;
     case Verdict::kProgramError:
@@ -358,15 +358,15 @@ void print_failure(Page& page, const Plan& plan, const PlanContext& context) {
   if (context.brief) page.source_row(plan.failed_at);
   if (context.failure == nullptr || context.verbose) return;
   const Finding& failure = *context.failure;
+  for (const Related& item : failure.related) {
+    if (item.role == Related::kInside) page.row("inside", page.place(item.location, page.row_room()), Style::kDim);
+  }
   for (const Location& caller : failure.call_path) {
     if (caller.file == plan.failed_at.file && caller.line == plan.failed_at.line) continue;
     page.row("called from", page.place(caller, page.row_room()));
     break;
   }
-  // what the rows of holders tell of has another name here
-  std::string memory = failure.memory.substr(0, failure.memory.find("Held by tells of"));
-  if (memory.ends_with(' ')) memory.pop_back();
-  memory = page.clean(memory);
+  std::string memory = page.clean(failure.memory);
   if (context.brief) memory = first_sentences(memory, page.row_room() - kBytesColumns, 1);
   page.row("requested", format_bytes(failure.bytes) + (memory.empty() ? "" : ". " + memory));
   if (!context.brief) page.row("read", command_for_page(failure.rule), Style::kDim);

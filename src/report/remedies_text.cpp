@@ -49,13 +49,13 @@ void print_vary(Page& page, const PlanVary& vary) {
   if (vary.smallest_failing != 0 && !vary.stopped.empty())
     text += "; what is between was not tried to the end: " + page.clean(vary.stopped);
   // gradients that are kept from batch to batch take memory too: what fits with them may be less than what fits alone
-  if (vary.accumulated) text += ", each with gradients accumulated over several batches";
+  if (vary.accumulated)
+    text += vary.smallest_failing == 0 ? " (with accumulated gradients)" : " (both with accumulated gradients)";
   if (vary.batches != 0)
     text += fmt::format(
-        "; {} batches of {} are {} {}", format_count(vary.batches), format_count(vary.batch),
-        vary.batches * vary.batch == vary.current ? "the same" : "together",
+        "; {} batches of {} make {}", format_count(vary.batches), format_count(vary.batch),
         vary.batches * vary.batch == vary.current
-            ? format_count(vary.current)
+            ? "the same " + format_count(vary.current)
             : fmt::format("{}, not {}", format_count(vary.batches * vary.batch), format_count(vary.current)));
   page.item(page.yes(), fmt::format("{} ({}).{}", text, where,
                                     vary.runs == 0   ? ""

@@ -114,8 +114,7 @@ TEST(RemediesText, BatchesThatAreAccumulatedAreSaidTruly) {
     TerminalOptions options;
     options.width = 200;
     const std::string text = to_terminal(report, options);
-    EXPECT_NE(text.find(same ? "2 batches of 4 are the same 8" : "2 batches of 5 are together 10, not 8"),
-              std::string::npos)
+    EXPECT_NE(text.find(same ? "2 batches of 4 make the same 8" : "2 batches of 5 make 10, not 8"), std::string::npos)
         << text;
   }
 }

@@ -64,7 +64,7 @@ inline Report out_of_memory() {
   finding.severity = Severity::kError;
   finding.confidence = Confidence::kProved;
   finding.message =
-      "GPU 0 ran out of memory: 2.00 GiB were asked for, and the largest free piece was 1.21 GiB although 4.61 GiB lay "
+      "GPU 0 ran out of memory: 2.00 GiB was requested, and the largest free piece was 1.21 GiB although 4.61 GiB lay "
       "unused in the cache.";
   finding.cause = "fragmented";
   finding.location = {"/home/ada/llm/venv/lib/python3.11/site-packages/torch/nn/functional.py", 3494, "cross_entropy",

@@ -101,7 +101,7 @@ TEST(Terminal, WhatNoInputOfItsKindShowsIsToldToThoseWhoAsk) {
   Report report = samples::clean();
   report.not_judged = {{"access/out-of-bounds", "nothing ran", true}};
   EXPECT_FALSE(contains(to_terminal(report, options_of(80)), "nothing ran"));
-  report.unseen = {"It was ended by a signal."};
+  report.unseen = {"It was killed by a signal."};
   EXPECT_TRUE(contains(to_terminal(report, options_of(80)), "nothing ran"));
 }
 
@@ -227,16 +227,16 @@ TEST(Terminal, NotesLeaveAReportClean) {
 
 TEST(Terminal, WhatWasNotSeenTakesTheVerdictAndIsTold) {
   Report report = samples::clean();
-  report.unseen = {"The program was ended by signal 9 (SIGKILL); nothing explains it."};
+  report.unseen = {"The program was killed by signal 9 (SIGKILL); nothing explains it."};
   const std::string text = to_terminal(report, options_of(120));
   EXPECT_TRUE(text.starts_with(
-      "Nothing was found in what was seen; that is not all there was.\n  The program was ended by signal 9 (SIGKILL)"))
+      "Nothing was found in what was seen; that is not all there was.\n  The program was killed by signal 9 (SIGKILL)"))
       << text;
   EXPECT_TRUE(contains(text, "SUMMARY: nothing found in what was seen, which is not all")) << text;
   EXPECT_FALSE(contains(text, "clean ·") || contains(text, "Nothing wrong")) << text;
   Report with_findings = samples::leak();
   with_findings.unseen = report.unseen;
-  EXPECT_TRUE(contains(to_terminal(with_findings, options_of(120)), "  not seen    The program was ended by signal 9"))
+  EXPECT_TRUE(contains(to_terminal(with_findings, options_of(120)), "  not seen    The program was killed by signal 9"))
       << to_terminal(with_findings, options_of(120));
   EXPECT_EQ(report_of(to_json(report))->unseen, report.unseen);
 }
@@ -278,10 +278,10 @@ TEST(Terminal, ManyFindingsAreCutAndTheCutIsSaid) {
 
 TEST(Terminal, BrieflyAFindingIsADozenLinesAndTheRestIsCounted) {
   Report report = samples::out_of_memory();
-  report.unseen = {"The program was ended by signal 9 (SIGKILL); nothing explains it."};
+  report.unseen = {"The program was killed by signal 9 (SIGKILL); nothing explains it."};
   const std::string one = to_terminal(report, brief_of(80));
   EXPECT_LE(std::count(one.begin(), one.end(), '\n'), 20) << one;
-  EXPECT_TRUE(contains(one, "not seen    The program was ended by signal 9")) << one;
+  EXPECT_TRUE(contains(one, "not seen    The program was killed by signal 9")) << one;
   EXPECT_TRUE(contains(one, "faultline rule memory/out-of-memory")) << one;
   report.findings.resize(1);
   for (int at = 1; at < 9; ++at) {

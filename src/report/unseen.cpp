@@ -26,9 +26,9 @@ namespace {
 constexpr std::size_t kMostText = 160;
 constexpr std::size_t kMostNames = 4;
 
-// "was ended by signal 11 (SIGSEGV)"; empty: well, or nobody knows.
+// "was killed by signal 11 (SIGSEGV)"; empty: well, or nobody knows.
 std::string how_it_ended(const Ending& ending) {
-  if (ending.command_signal != 0) return "was ended by " + signal_words(ending.command_signal);
+  if (ending.command_signal != 0) return "was killed by " + signal_words(ending.command_signal);
   const std::int64_t status = ending.command_status.value_or(0);
   std::string how = status == 0 ? std::string() : "ended with status " + std::to_string(status);
   if (!ending.exception_type.empty()) {

@@ -22,8 +22,7 @@ class Judge {
   CauseVerdict judge() const {
     if (s_.segment.min >= kExabyte) {
       return {Story::kAbsurd, Confidence::kProved,
-              "that is an exabyte or more, so a size has gone wrong before this line (a negative or overflowed "
-              "extent); memory is not the problem",
+              "a size has gone wrong before this line (a negative or overflowed extent); memory is not the problem",
               ""};
     }
     if (s_.pool) return judge_pool(s_);
@@ -127,8 +126,8 @@ class Judge {
   Maybe whole_need() const {
     if (!whole_known() || !surely_less(*s_.capacity, *s_.whole_live + beside())) return {};
     return CauseVerdict{Story::kWholeNeed, Confidence::kProved,
-                        fmt::format("the program goes on to hold {} at one time, and {} has {}, {} of it taken beside "
-                                    "{}: without any waste it does not fit either",
+                        fmt::format("the program goes on to hold {} at one time; {} has {}, {} of it taken beside {}. "
+                                    "It would not fit even without any waste",
                                     shown(*s_.whole_live), s_.device, shown(*s_.capacity), shown(beside()), s_.holder),
                         compared({{*s_.whole_live, "in use at the fullest"}, {beside(), "beside it"}}, ">",
                                  {{*s_.capacity, "in all"}})};
@@ -160,7 +159,7 @@ class Judge {
   ByteInterval held() const { return s_.reserved.value_or(s_.live.value_or(ByteInterval{})); }
   std::string pieces_words() const {
     std::string text =
-        fmt::format("{} of the {} that {} had reserved were free", shown(*s_.idle), shown(held()), s_.holder);
+        fmt::format("{} of the {} that {} had reserved was free", shown(*s_.idle), shown(held()), s_.holder);
     text += picture_known() ? " in pieces of at most " + shown(*s_.largest_piece) + " between live tensors"
                             : " in pieces between live tensors";
     if (s_.other_streams.max != 0) text += ", " + shown(s_.other_streams) + " of it kept for other streams";
@@ -174,18 +173,17 @@ class Judge {
         return {};
       return CauseVerdict{Story::kIdleCache, Confidence::kProved,
                           fmt::format("{} holds {} of idle cache in whole segments, which with the device's {} would "
-                                      "have served it; it gives them back for its own requests only",
+                                      "have served it; it frees them for its own requests only",
                                       s_.holder, shown(*s_.returnable), shown(*s_.free)),
                           enough({{*s_.returnable, "returnable"}, {*s_.free, "free"}}, s_.segment)};
     }
     if (!surely_at_least(*s_.returnable, s_.segment) ||
         (s_.idle && !surely_less(*s_.idle - *s_.returnable, *s_.returnable)))
       return {};
-    return CauseVerdict{
-        Story::kIdleCache, Confidence::kLikely,
-        fmt::format("{} still cached {} in whole free segments that it did not give back at that moment", s_.holder,
-                    shown(*s_.returnable)),
-        enough({{*s_.returnable, "returnable"}}, s_.segment)};
+    return CauseVerdict{Story::kIdleCache, Confidence::kLikely,
+                        fmt::format("{} still cached {} in whole free segments that it did not free at that moment",
+                                    s_.holder, shown(*s_.returnable)),
+                        enough({{*s_.returnable, "returnable"}}, s_.segment)};
   }
 
   Maybe known_pieces() const {
@@ -225,10 +223,10 @@ class Judge {
       return CauseVerdict{
           Story::kPiecesUnderLimit,
           certain && s_.allowed && picture_known() ? Confidence::kProved : Confidence::kLikely,
-          pieces_words() + "; without them the request would fit the program's own memory limit" + limit_words,
+          pieces_words() + "; without those pieces the request would fit the program's own memory limit" + limit_words,
           compared({{*let_through, "within the limit"}}, "≥", {{*s_.live, "in use"}, {s_.requested, "requested"}})};
     }
-    const std::string holds = held_words().empty() ? shown(held()) + " were held" : held_words();
+    const std::string holds = held_words().empty() ? shown(held()) + " was held" : held_words();
     std::string why =
         s_.allowed ? fmt::format("the program's own memory limit of {} was reached; {}", shown(*s_.allowed), holds)
                    : fmt::format(
@@ -349,9 +347,10 @@ class Judge {
     if (const Maybe other = unexplained();
         other && !surely_at_least(*s_.idle, s_.requested) && surely_less(*s_.idle, unknown_bytes()))
       return other;
-    return CauseVerdict{Story::kPieces, Confidence::kLikely,
-        fmt::format("{}; {}that is enough: the lack of one piece, not of memory, stopped it", pieces_words(),
-                    s_.free->max == 0 ? "" : "with the device's " + shown(*s_.free) + " "),
+    return CauseVerdict{
+        Story::kPieces, Confidence::kLikely,
+        fmt::format("{}. {} enough, but not in one piece: memory was fragmented, not full", pieces_words(),
+                    s_.free->max == 0 ? "That is" : "With the device's " + shown(*s_.free) + " that is"),
         enough({{*s_.free, "free"}, {*s_.idle, "idle"}}, s_.requested)};
   }
 
@@ -372,19 +371,19 @@ class Judge {
     if (at_start) {
       return CauseVerdict{
           Story::kBeforeStart, Confidence::kLikely,
-          fmt::format("{} of {} were taken before this program requested anything, most of it by other processes; {}",
+          fmt::format("{} of {} was taken before this program requested anything, most of it by other processes; {}",
                       shown(*s_.before_start), s_.device, state_words()),
           comparison};
     }
     if (s_.sees_own_requests) {
       return CauseVerdict{Story::kUnseen, Confidence::kHint,
-                          fmt::format("{} of {} were held by nothing that this recording shows: other processes, or "
+                          fmt::format("{} of {} was held by nothing that this recording shows: other processes, or "
                                       "what the driver keeps for itself; {}",
                                       shown(unknown_bytes()), s_.device, state_words()),
                           comparison};
     }
     return CauseVerdict{Story::kUnexplained, Confidence::kLikely,
-                        fmt::format("{} of {} were held outside {}'s allocator (most often by other processes, else by "
+                        fmt::format("{} of {} was held outside {}'s allocator (most often by other processes, else by "
                                     "other libraries and the CUDA context of this one); {}",
                                     shown(unknown_bytes()), s_.device, s_.holder, state_words()),
                         comparison};
@@ -396,7 +395,7 @@ class Judge {
       return {};
     return CauseVerdict{
         Story::kGraphPool, Confidence::kLikely,
-        fmt::format("{} lay free inside the private pools of CUDA graphs, where only their own graphs can use it; it "
+        fmt::format("{} was free inside the private pools of CUDA graphs, where only their own graphs can use it; it "
                     "would have covered the request",
                     shown(*s_.graph_pool)),
         enough({{*s_.free, "free"}, {*s_.idle, "idle"}, {*s_.graph_pool, "in private pools"}}, s_.requested)};
@@ -422,8 +421,8 @@ class Judge {
     std::string held = held_words();
     if (s_.from_driver && s_.outside && s_.outside->max != 0) held += ", other libraries " + shown(*s_.outside);
     return CauseVerdict{Story::kFull, Confidence::kProved,
-                        fmt::format("{}, and {} of {}: all that was free or idle together is less than the request, so "
-                                    "it does not fit, and fragmentation is excluded",
+                        fmt::format("{}, and {} of {}. All that was free or idle is together less than the request: it "
+                                    "does not fit, and fragmentation is not the cause",
                                     held, free_words(), shown(*s_.capacity)),
                         comparison};
   }
@@ -439,10 +438,10 @@ class Judge {
       why += fmt::format(", and {} of this process lay outside {}'s allocator (the CUDA context and libraries)",
                          shown(*s_.outside), s_.holder);
     why += fmt::format(
-        "; all that was free or idle together, {}, {}", is_wide(left) ? range_words(left) : shown(left),
+        "; all that was free or idle, {} together, {}", is_wide(left) ? range_words(left) : shown(left),
         takes_segment ? "would have served this one request if it were one piece, and left " + shown(left - s_.segment)
         : fits        ? std::string("would have served this one request if it were one piece, and left "
-                                    "next to nothing")
+                                           "next to nothing")
                       : std::string("may or may not have served this one request in one piece"));
     return CauseVerdict{
         Story::kAsGoodAsFull, Confidence::kLikely, why,
@@ -465,8 +464,8 @@ class Judge {
         causes.push_back(fmt::format("fragmented, if {} ≥ what was needed", sum));
     } else {
       const std::string missing = format_bytes((s_.requested - *s_.free).max);
-      causes.push_back(fmt::format("exhausted, if less than {} lay idle in what {} held", missing, s_.holder));
-      causes.push_back(fmt::format("fragmented, if {} or more did, in pieces", missing));
+      causes.push_back(fmt::format("exhausted, if less than {} was idle in what {} held", missing, s_.holder));
+      causes.push_back(fmt::format("fragmented, if {} or more was, in pieces", missing));
     }
     if (s_.allowed && (held() + s_.segment).max > s_.allowed->min)
       causes.push_back(fmt::format("the program's own limit, if {} > {} allowed",

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/units.h"
 #include "facts/libraries.h"
+#include "rules/calling_frame.h"
 #include "rules/line_words.h"
 
 namespace faultline {
@@ -71,6 +72,15 @@ std::string library_detail(const Facts& facts, StackId stack) {
   if (inner.value == 0 || inner == facts.stacks.user(stack)) return {};
   const Location location = location_of_frame(facts.trace, inner);
   return "in " + location.function + ", " + short_place(location);
+}
+
+void add_inside(const Facts& facts, StackId stack, Finding& finding) {
+  const StackId inner = calling_frame(facts.trace, stack);
+  if (inner.value == 0 || facts.stacks.user(stack).value == 0 || inner == facts.stacks.user(stack) ||
+      facts.stacks.has(stack, kInBackward))
+    return;
+  const Location location = location_of_frame(facts.trace, inner);
+  if (is_library_file(location.file)) finding.related.push_back({std::string(Related::kInside), {}, 0, location});
 }
 
 Whereabouts whereabouts(const Facts& facts, std::size_t device_slot, std::uint32_t event_index) {

@@ -18,6 +18,8 @@ Location location_of(const Facts& facts, StackId stack);
 std::vector<Location> callers_of(const Facts& facts, StackId stack, std::size_t limit = 4);
 // "in linear.py:134 forward": the library frame where the allocation really happened, empty when that is the user's own line.
 std::string library_detail(const Facts& facts, StackId stack);
+// The same frame as what stands below the user's line ("inside"), where that is not itself a library's; a backward pass and dispatch have none to tell.
+void add_inside(const Facts& facts, StackId stack, Finding& finding);
 std::string short_place(const Location& location);  // "train.py:12"
 
 // Where an event without a stack of its own happened, as well as the recording can tell.

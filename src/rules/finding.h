@@ -53,7 +53,10 @@ struct Holder {
 
 // Something else that belongs to what happened: where a kernel was launched, what it was given, where the program noticed.
 struct Related {
-  std::string role;         // "launched", "kernel", "noticed", "argument", "candidate", "operand"
+  // The role of the line of a library, below the user's own, that made the request.
+  static constexpr std::string_view kInside = "inside";
+
+  std::string role;         // "launched", "kernel", "noticed", "argument", "candidate", "operand", "inside"
   std::string what;         // may be empty
   std::uint64_t bytes = 0;  // 0: none
   Location location;
@@ -77,6 +80,7 @@ struct Finding {
   std::uint64_t count = 1;
   std::vector<Evidence> evidence;
   std::vector<Holder> holders;
+  std::string held_when;  // the moment of the holders, where it is not the finding's own: "the fullest moment, …"
   std::vector<Related> related;  // in the order to be read
   std::vector<Try> tries;
   std::string fingerprint;  // stable across runs of the same program: rule + place, no addresses or times

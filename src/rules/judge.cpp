@@ -77,7 +77,7 @@ void add_unrecorded(const Trace& trace, const Statements& statements, Judgement&
   const RecordedPart part = recorded_part(trace);
   if (statements.is_recorded && !statements.ending.exited && part.all) {
     judgement.not_judged.push_back({"memory/leak",
-                                    "what was still held at the end: the process did not come to exit() (it was ended "
+                                    "what was still held at the end: the process did not come to exit() (it was killed "
                                     "by a signal, by _exit() or by exec), or its end was not recorded"});
   }
   if (part.all_calls) return;

@@ -54,7 +54,7 @@ class PoolJudge {
     if (p_.limit) words += " may take " + limit_words(*p_.limit);
     if (s_.reserved) words += (p_.limit ? " and has taken " : " has taken ") + shown(*s_.reserved);
     if (s_.live && (s_.reserved || p_.limit))
-      words += ", of which " + shown(*s_.live) + " are in use";
+      words += ", of which " + shown(*s_.live) + " is in use";
     else if (s_.live)
       words += " has " + shown(*s_.live) + " in use";
     return words;
@@ -67,12 +67,12 @@ class PoolJudge {
   // A hundredth without a chunk in use is wholly free; one with a chunk may be almost free. A free piece reaches less than one hundredth beyond a row of such at each end.
   std::string bar_words() const {
     if (p_.bar->free == 0)
-      return "by the bar that it prints of itself, in hundredths of what it has taken, each is at least partly in use, "
-             "so no free piece is as large as 2 in 100";
+      return "by the bar in its log, each hundredth of what it has taken is at least partly in use, so no free piece "
+             "is as "
+             "large as 2 %";
     std::string words = fmt::format(
-        "by the bar that it prints of itself at least {} in 100 of what it has taken {} free, and no free "
-        "piece is as large as {} in 100",
-        p_.bar->free, p_.bar->free == 1 ? "is" : "are", std::min<std::uint64_t>(p_.bar->longest + 2, 100));
+        "by the bar in its log, at least {} % of what it has taken is free, and no free piece is as large as {} %",
+        p_.bar->free, std::min<std::uint64_t>(p_.bar->longest + 2, 100));
     const std::uint64_t longest = p_.bar->longest;
     if (longest >= 10 && p_.knows_request && s_.requested.max < kExabyte)
       words += fmt::format(
@@ -84,7 +84,7 @@ class PoolJudge {
   // Who had what the pool did not get.
   std::string withheld() const {
     return p_.memory == PoolMemory::kHost
-               ? "the host's memory, or what of it may be locked, did not suffice"
+               ? "host memory (RAM), or the part of it that may be locked, ran out"
                : "the device's memory was held outside this pool, by another process, or by this one's CUDA context "
                  "and libraries";
   }
@@ -99,7 +99,7 @@ class PoolJudge {
                                       "of its message), which {}",
                                       shown(*p_.base_limit),
                                       is_sure ? "is what its pool may take, or four fifths of the device"
-                                              : "is what its pool may take unless it is told to be larger"),
+                                              : "is what its pool may take unless it is set larger"),
                           compared({asked()}, ">", {{*p_.base_limit, "that XLA plans with"}})};
     }
     if (!p_.limit || !surely_less(*p_.limit, s_.requested)) return {};
@@ -113,7 +113,7 @@ class PoolJudge {
     if (!has_picture() || !surely_at_least(*s_.largest_piece, s_.requested)) return {};
     return CauseVerdict{Story::kPoolRoom, Confidence::kHint,
                         fmt::format("{} shows a free piece of {}, which would have held it: the map is of another "
-                                    "moment, or that piece was kept for other requests; no cause is told from it",
+                                    "moment, or that piece was kept for other requests; it shows no cause",
                                     p_.words, shown(*s_.largest_piece)),
                         ""};
   }
@@ -160,7 +160,7 @@ class PoolJudge {
       return {};
     return CauseVerdict{
         Story::kPoolPieces, Confidence::kProved,
-        fmt::format("{}; {} are free, but in pieces of at most {}{}", state(), shown(*s_.idle),
+        fmt::format("{}; {} is free, but in pieces of at most {}{}", state(), shown(*s_.idle),
                     piece_words(*s_.largest_piece), left_words()),
         compared({idle()}, "≥", {asked()}) + "; " + compared({asked()}, ">", {{*s_.largest_piece, "in one piece"}})};
   }
@@ -172,7 +172,7 @@ class PoolJudge {
       return {};
     return CauseVerdict{
         Story::kPoolRegions, Confidence::kProved,
-        fmt::format("{}; {} are free in it, in pieces of at most {}{}: together that is enough, but a request must "
+        fmt::format("{}; {} is free in it, in pieces of at most {}{}: together that is enough, but a request must "
                     "lie in one region, and what is not yet taken does not join what is",
                     state(), shown(*s_.idle), piece_words(*s_.largest_piece), left_words()),
         compared({idle(), left()}, "≥", {asked()}) + "; " +
@@ -186,7 +186,7 @@ class PoolJudge {
         !surely_at_least(*s_.idle + *p_.left + *p_.slack, s_.requested))
       return {};
     return CauseVerdict{Story::kPoolSlack, Confidence::kLikely,
-                        fmt::format("{}, but only {} of that was requested: {} are slack, in chunks that were larger "
+                        fmt::format("{}, but only {} of that was requested: {} is slack, in chunks that were larger "
                                     "than their request and were not split; without it the request would fit",
                                     state(), shown(*s_.live - *p_.slack), shown(*p_.slack)),
                         compared({idle(), left(), {*p_.slack, "slack"}}, "≥", {asked()}) + "; " +
@@ -200,8 +200,8 @@ class PoolJudge {
     const bool counts_slack = p_.slack && p_.slack->max != 0 && surely_less(total(room) + *p_.slack, s_.requested);
     if (counts_slack) room.push_back({*p_.slack, "slack"});
     return CauseVerdict{Story::kPoolFull, Confidence::kProved,
-                        fmt::format("{}{}: all that is free or not yet taken{} is less than the request, so it does "
-                                    "not fit, and free memory in pieces is excluded as the cause",
+                        fmt::format("{}{}. All that is free or not yet taken{} is less than the request: it does not "
+                                    "fit, and free memory in pieces is not the cause",
                                     state(), left_words(), counts_slack ? ", and all slack with it," : ""),
                         compared(room, "<", {asked()})};
   }
@@ -212,12 +212,12 @@ class PoolJudge {
     const ByteInterval unused = *p_.limit - *s_.live;
     if (surely_less(unused, s_.requested)) {
       return CauseVerdict{Story::kPoolFull, Confidence::kProved,
-                          fmt::format("{}: the {} that were left are less than the request", state(), shown(unused)),
+                          fmt::format("{}: the {} that was left is less than the request", state(), shown(unused)),
                           compared({{unused, "left of the limit"}}, "<", {asked()})};
     }
     if (!surely_at_least(unused, s_.requested)) return {};
     return CauseVerdict{Story::kPoolOpen, Confidence::kLikely,
-                        fmt::format("{}: {} were left, more than the request, so they lay in pieces, or the driver did "
+                        fmt::format("{}: {} was left, more than the request, so it lay in pieces, or the driver did "
                                     "not give the pool its whole limit; the map that would show it is not in this text",
                                     state(), shown(unused)),
                         compared({{unused, "left of the limit"}}, "≥", {asked()})};
@@ -230,11 +230,10 @@ class PoolJudge {
     const std::uint64_t elsewhere = s_.idle->max - std::min(s_.idle->max, s_.largest_piece->max);
     if (is_known && elsewhere <= s_.idle->max / 100) {
       const std::string free =
-          s_.idle->max == 0 ? std::string("nothing is free in it, so free memory in pieces is excluded")
+          s_.idle->max == 0 ? std::string("nothing is free in it, so pieces are not the cause")
           : elsewhere == 0
-              ? fmt::format("all that is free in it, {}, is one piece, so free memory in pieces is excluded",
-                            shown(*s_.idle))
-              : fmt::format("all but {} of the {} that are free in it is one piece, so pieces are hardly the problem",
+              ? fmt::format("all that is free in it, {}, is one piece, so pieces are not the cause", shown(*s_.idle))
+              : fmt::format("all but {} of the {} that is free in it is one piece, so pieces are hardly the problem",
                             format_bytes(elsewhere), shown(*s_.idle));
       return {
           Story::kPoolFull, Confidence::kLikely,
@@ -244,8 +243,8 @@ class PoolJudge {
           ""};
     }
     return {Story::kPoolSizeUnknown, Confidence::kLikely,
-            fmt::format("{}; {} are free in it, and the request was larger than the largest piece of that, {}: in "
-                        "pieces, if it was for no more than what is free, else too little",
+            fmt::format("{}; {} is free in it, and the request was larger than its largest piece, {}: fragmented, if "
+                        "it was for no more than what is free, else exhausted",
                         state(), shown(*s_.idle), shown(*s_.largest_piece)),
             ""};
   }
@@ -257,13 +256,13 @@ class PoolJudge {
       return fmt::format("; the driver had refused it {} before", shown(*p_.refused));
     return fmt::format(
         "; the driver had refused it {} before: less than that it asks for at its first refusal alone "
-        "(since 2024 at each), so that the request itself would have been refused is not told",
+        "(since 2024 at each), so whether the request itself was refused is not known",
         shown(*p_.refused));
   }
 
   CauseVerdict open() const {
     std::string why = state();
-    if (s_.idle) why += fmt::format("; {} are free in it", range_words(*s_.idle));
+    if (s_.idle) why += fmt::format("; {} is free in it", range_words(*s_.idle));
     if (s_.largest_piece) why += fmt::format(", in pieces of at most {}", format_bytes(s_.largest_piece->max));
     why += p_.left ? left_words() : std::string("; the text does not say how much more it may take");
     why += refused_words();

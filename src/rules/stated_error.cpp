@@ -13,12 +13,6 @@
 namespace faultline {
 namespace {
 
-// The traceback around the message; a recording beside it has stacks of its own, none of which is the message's.
-StackId stack_of(const Case& subject) {
-  return subject.statements().message_only && !subject.trace().events.empty() ? subject.trace().events.back().stack
-                                                                              : StackId();
-}
-
 // Whole words, up to `length` characters.
 std::string first_part(std::string words, std::size_t length) {
   if (words.size() > length) words = words.substr(0, words.rfind(' ', length)) + " …";
@@ -27,6 +21,11 @@ std::string first_part(std::string words, std::size_t length) {
 }
 
 }  // namespace
+
+StackId stack_of(const Case& subject) {
+  return subject.statements().message_only && !subject.trace().events.empty() ? subject.trace().events.back().stack
+                                                                              : StackId();
+}
 
 Finding begin_stated(const Case& subject, std::string_view rule) {
   // a text may hold maps of other devices too; the message's own event is the last

@@ -8,6 +8,8 @@
 
 namespace faultline {
 
+// The traceback around the message; a recording beside it has stacks of its own, none of which is the message's.
+StackId stack_of(const Case& subject);
 // With device, place and count set; proved until something else is said.
 Finding begin_stated(const Case& subject, std::string_view rule);
 // Adds what the message itself is, and the fingerprint.

@@ -12,6 +12,7 @@
 
 #include "base/units.h"
 #include "facts/facts_test_support.h"
+#include "rules/describe.h"
 #include "rules/judge.h"
 #include "sources/error_text/error_text.h"
 #include "trace/validate.h"
@@ -48,6 +49,14 @@ std::string evidence_value(const Finding& finding, const std::string& name) {
   return "";
 }
 
+// "modeling_llama.py:1200", the line of a library below the user's; "none".
+std::string inside_of(const Finding& finding) {
+  for (const Related& item : finding.related) {
+    if (item.role == Related::kInside) return short_place(item.location);
+  }
+  return "none";
+}
+
 void check_claim(const std::string& key, const std::string& value, const StatedError& stated, const Finding& finding) {
   if (key == "kind")
     EXPECT_EQ(stated.name, value);
@@ -77,6 +86,8 @@ void check_claim(const std::string& key, const std::string& value, const StatedE
     EXPECT_EQ(finding.location.file + ":" + std::to_string(finding.location.line), value);
   else if (key == "function")
     EXPECT_EQ(finding.location.function, value);
+  else if (key == "inside")
+    EXPECT_EQ(inside_of(finding), value);
   else if (key == "memory")
     EXPECT_EQ(finding.memory, value);
   else if (key == "writer")

@@ -1,45 +1,14 @@
 #include "view/headline.h"
 
-#include <algorithm>
-#include <array>
-#include <utility>
 #include <vector>
 
 #include "base/units.h"
 #include "facts/stack_facts.h"
 #include "report/finding_text.h"
+#include "report/rule_pages.h"
 
 namespace faultline::view {
 namespace {
-
-constexpr auto kWords = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"access/illegal-address", "a kernel accessed an address that is not mapped"},
-    {"access/misaligned", "a kernel made a misaligned access"},
-    {"access/out-of-bounds", "a kernel accessed memory out of bounds"},
-    {"access/uninitialized", "a kernel read memory that nothing had written"},
-    {"access/use-after-free", "a kernel used memory that had been freed"},
-    {"api/bad-copy", "a bad copy"},
-    {"api/bad-free", "a bad free"},
-    {"api/launch-error", "a kernel or a GPU library failed"},
-    {"config/device-not-usable", "no GPU could be used"},
-    {"config/no-effect", "a setting has no effect"},
-    {"memory/cache-churn", "the cache is emptied again and again"},
-    {"memory/fragmentation", "memory is fragmented"},
-    {"memory/grown", "needs more memory than before"},
-    {"memory/host-memory", "out of host memory"},
-    {"memory/leak", "memory grows step after step"},
-    {"memory/out-of-memory", "out of GPU memory"},
-    {"memory/over-budget", "over its memory budget"},
-    {"memory/unreturned-cache", "PyTorch keeps memory that is not in use"},
-    {"program/other-error", "ended in an error"},
-    {"tensor/broadcast-blowup", "a broadcast made a huge tensor"},
-    {"tensor/checkpoint-mismatch", "a checkpoint does not match the model"},
-    {"tensor/device-mismatch", "tensors on different devices"},
-    {"tensor/dtype-mismatch", "tensors of different types"},
-    {"tensor/index-out-of-range", "an index is out of range"},
-    {"tensor/shape-mismatch", "shapes do not match"},
-    {"tensor/silent-upcast", "a type was widened unasked"},
-});
 
 std::string base_name(std::string_view path) {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
@@ -123,8 +92,8 @@ std::string program_of(const Report& report, const Input& input) {
 }
 
 std::string_view words_of(std::string_view rule) {
-  const auto at = std::find_if(kWords.begin(), kWords.end(), [&](const auto& row) { return row.first == rule; });
-  return at == kWords.end() ? std::string_view() : at->second;
+  const RulePage* page = find_rule_page(rule);
+  return page == nullptr ? std::string_view() : page->in_short;
 }
 
 std::string what_happened(const Report& report) {

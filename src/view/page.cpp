@@ -85,7 +85,7 @@ std::string make_page(Viewed viewed, const PageOptions& options) {
   else
     out += rest + "</div>\n<aside>\n" + findings + "</aside>\n";
   out +=
-      "</main>\n<footer class=\"dim\"><p>Made by faultline view. This page asks nothing of the network.</p></footer>\n";
+      "</main>\n<footer class=\"dim\"><p>Made by faultline view. This page makes no network requests.</p></footer>\n";
   if (!viewed.scenes.empty()) {
     out += "<script type=\"text/plain\" id=\"payload\">";
     out += payload_of(viewed, snippets, kMostPageBytes - std::min(kMostPageBytes, out.size() + kScript.size() + 1024));

@@ -107,7 +107,7 @@ class SceneTracks {
     static constexpr std::array<std::string_view, kLaneKinds> kNames = {"launch", "copy", "set", "wait"};
     const TrackId streams = writer_.add_track(
         root_, "streams",
-        "launches, copies and waits when the program asked for them; how long they took is not recorded");
+        "launches, copies and waits when the program requested them; how long they took is not recorded");
     std::vector<TrackId> tracks;
     std::vector<std::uint64_t> kept(scene_.lanes.size());
     for (const KeptCall& call : scene_.calls) ++kept[call.lane];

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/units.h"
 #include "report/account_table.h"
@@ -86,8 +87,9 @@ std::string card(const FindingGroup& group, std::size_t number, bool can_jump, c
         number, number + 1);
   if (!finding.tries.empty()) {
     out += "<ul class=\"tries\">\n";
-    for (std::size_t at = 0; at < std::min(finding.tries.size(), kTriesOnCard); ++at)
-      out += try_html(finding.tries[at]);
+    std::vector<Try> tries = finding.tries;  // what is known to work first, as on the terminal
+    std::stable_partition(tries.begin(), tries.end(), [](const Try& attempt) { return attempt.confirmed == true; });
+    for (std::size_t at = 0; at < std::min(tries.size(), kTriesOnCard); ++at) out += try_html(tries[at]);
     out += "</ul>\n";
   }
   Page text(options.text);
@@ -212,7 +214,7 @@ std::string findings_section(const Viewed& viewed, const PageOptions& options, c
     out += card(groups[told], number, viewed.jumps[number].scene != kNever, options, snippets);
   }
   if (told < groups.size())
-    out += fmt::format("<p class=\"dim\">{} more are left out here; faultline explain -v tells them all.</p>\n",
+    out += fmt::format("<p class=\"dim\">{} more are left out here; faultline explain -v shows them all.</p>\n",
                        format_count(groups.size() - told));
   if (groups.empty()) out += "<p>There is nothing to report.</p>\n";
   return out + "</section>\n";

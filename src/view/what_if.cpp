@@ -159,7 +159,7 @@ class WhatIfs {
       scene_.recorded_told = usage.failures.empty() ? "out of memory" : refused_at(usage.failures.front().event);
     if (cut_short_)
       scene_.what_ifs_told.emplace_back(
-          "The program was refused memory in this recording: what it would have asked for had it been served is not "
+          "The program was refused memory in this recording: what it would have requested had it been served is not "
           "known.");
     if (untried_ != 0)
       scene_.what_ifs_told.push_back(

@@ -50,6 +50,18 @@ def test_each_length_has_what_the_shorter_one_has_not():
     assert explained(recording, FAULTLINE_VERBOSE="2") == texts[2]
 
 
+@pytest.mark.parametrize(("text", "has_row"), [("inside_a_library", True), ("inside_the_own_line", False)])
+def test_the_line_of_a_library_stands_below_the_users(text, has_row):
+    """And only where the request was made in one."""
+    path = ROOT / "tests/fixtures/errors" / f"{text}.txt"
+    for words in ([], ["-v"]):
+        lines = [line.strip() for line in explained(path, *words).splitlines()]
+        where = next(at for at, line in enumerate(lines) if line.startswith("where "))
+        inside = [line for line in lines if line.startswith("inside ")]
+        assert "tune.py:4" in lines[where] and len(inside) == has_row, lines
+        assert not has_row or inside[0].endswith("modeling_llama.py:1190 in forward"), lines
+
+
 def test_what_was_not_seen_stays(tmp_path):
     """A verdict that holds for a part says so in every length."""
     unseen = 0

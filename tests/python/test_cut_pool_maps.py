@@ -200,7 +200,7 @@ def test_a_gpu_that_was_full_before_tensorflow_began(era, has_map, free, is_caus
     text = FOUND[era].format(free) + (forms.dump(pool, "2018") if has_map else "") + forms.failure(pool)
     finding = failure_of(text)
     assert finding.get("cause", "") == ("other-process" if is_cause else "exhausted" if has_map else "")
-    assert ("of its 11.90 GiB were free when it began" in finding["message"]) == is_cause
+    assert ("of its 11.90 GiB was free when it began" in finding["message"]) == is_cause
     assert ("nvidia-smi" in finding["tries"][0]["what"]) == is_cause
 
 

@@ -1,4 +1,4 @@
-"""Advice for types that do not go together, from PyTorch's words alone: autocast casts float32 and the half types, and leaves float64 as it is."""
+"""Advice for types that do not match, from PyTorch's words alone: autocast casts float32 and the half types, and leaves float64 as it is."""
 
 import json
 import subprocess

@@ -150,7 +150,7 @@ def test_a_cell_is_recorded_at_the_driver_and_told_by_cells_and_lines(kernel):
     assert "not written" not in third.text
     without_page = kernel.run("%%faultline run --page nodir/x.html\nafter = 2")
     assert "The page nodir/x.html was not written" in without_page.text, without_page
-    assert "Nothing wrong was found" in third.text and "earlier cells is not told again (1)" in third.text
+    assert "Nothing wrong was found" in third.text and "earlier cells is not repeated (1)" in third.text
     assert kernel.run("len(told.findings), told.findings[0]['rule']").result == "(1, 'memory/out-of-memory')"
     assert kernel.run("%faultline").text.count("are recorded in this kernel") == 1
     assert (
@@ -174,7 +174,7 @@ def test_trouble_of_ours_leaves_the_cell_alone(kernel):
 @pytest.mark.parametrize(
     "line, words",
     [
-        ("%%faultline\n1", "nothing is asked for"),
+        ("%%faultline\n1", "there is no command"),
         ("%%faultline pln\n1", "there is no pln"),
         ("%%faultline run --gpu T4\n1", "plan takes other GPUs"),
         ("%%faultline run --as 3x\n1", "no name of a variable"),

@@ -112,3 +112,9 @@ def test_every_page_is_on_the_map():
     named = set(re.findall(r"\]\(([\w./-]+\.md)\)", (ROOT / "docs/README.md").read_text()))
     rules = {page for page in pages if page.startswith("rules/")} - {"rules/README.md"}  # they have a map of their own
     assert pages - rules - {"README.md"} == named
+
+
+def test_what_the_tests_bring_along_is_named_among_the_dependencies():
+    page = (ROOT / "docs/dependencies.md").read_text().lower()
+    pinned = re.findall(r"^([\w-]+)==", (ROOT / "tests/python/requirements.txt").read_text(), re.M)
+    assert len(pinned) > 5 and not [name for name in pinned if name.lower() not in page]

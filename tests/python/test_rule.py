@@ -48,6 +48,12 @@ def test_a_rule_is_known_by_what_people_call_it(name):
     assert printed(name).stdout == printed("memory/leak").stdout
 
 
+def test_a_group_is_listed():
+    done = printed("memory")
+    listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ") and line[2] != " "]
+    assert done.returncode == 0 and sorted(listed) == [name for name in NAMES if name.startswith("memory/")]
+
+
 def test_a_name_that_is_no_rule_gets_the_nearest():
     done = printed("memory/leek")
     assert done.returncode == 2 and not done.stdout
@@ -67,3 +73,28 @@ def test_the_program_alone_has_the_pages(tmp_path):
 
 def test_letters_that_a_terminal_lacks_are_spelled():
     assert printed("memory/out-of-memory", LC_ALL="C").stdout.isascii()
+
+
+EXAMPLES = [
+    pytest.param(*found, id=page.stem)
+    for page in sorted(PAGES.glob("*.md"))
+    for found in re.findall(r"`faultline explain (-[^`]*)`[^\n]*\n\n```\n(.*?)```", page.read_text(), re.DOTALL)
+]
+
+
+@pytest.mark.parametrize(("words", "shown"), EXAMPLES)
+def test_an_example_is_what_is_printed(words, shown):
+    """A stretch of it, from the finding's first line on."""
+    done = subprocess.run(
+        [FAULTLINE, "explain", *words.split()],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={"LC_ALL": "C.UTF-8", "COLUMNS": "80"},
+    )
+    assert done.returncode in (0, 1), done.stderr
+    assert shown in done.stdout, done.stdout
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 10

@@ -139,14 +139,14 @@ class CellRecording:
                 if is_there
             ]
             sentences.append(
-                f"Calls of the CUDA driver were not recorded: {recorder.why_not}. What is told comes from {' and '.join(told_by) or 'the words of the error'}."
+                f"Calls of the CUDA driver were not recorded: {recorder.why_not}. This report comes from {' and '.join(told_by) or 'the words of the error'}."
             )
         elif self._history.was_running and not self._history.by_user:
             sentences.append(
                 "PyTorch's tensors have lines from this cell on; those of earlier cells are known as segments."
             )
         if self._left_out:
-            sentences.append(f"What was found in earlier cells is not told again ({self._left_out}).")
+            sentences.append(f"What was found in earlier cells is not repeated ({self._left_out}).")
         return Section("Recorded in a running kernel", tuple(sentences)) if sentences else None
 
     def _explained(self, problem):
@@ -194,7 +194,7 @@ def _as_running(content):
         del told["unseen"]
     told.get("lost", {}).pop("trace_file.unfinished_writers", None)
     content["not_judged"] = [
-        {**one, "why": "the kernel goes on; %%faultline watch tells what a cell leaves behind"}
+        {**one, "why": "the kernel goes on; %%faultline watch shows what a cell leaves behind"}
         if "did not come to exit()" in one.get("why", "")
         else one
         for one in content.get("not_judged", ())

@@ -48,7 +48,7 @@ def order_of(line: str) -> argparse.Namespace:
     except ValueError as problem:
         raise Misused(f"{BEGIN}: {problem}") from None
     if not words or words[0] not in ("run", "plan", "watch"):
-        raise Misused(f"{'there is no ' + words[0] if words else 'nothing is asked for'}: {USAGE}")
+        raise Misused(f"{'there is no ' + words[0] if words else 'there is no command'}: {USAGE}")
     order = _parser(words[0]).parse_args(words[1:])
     order.verb = words[0]
     if order.name is not None and not order.name.isidentifier():

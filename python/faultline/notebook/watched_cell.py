@@ -55,7 +55,7 @@ class WatchedCell:
         elif total > 0:
             title = f"Cell [{self._number}] left {bytes_in_words(total)} on the GPU"
         elif total < 0:
-            title = f"Cell [{self._number}] gave {bytes_in_words(-total)} of the GPU's memory back"
+            title = f"Cell [{self._number}] freed {bytes_in_words(-total)} of GPU memory"
         else:
             title = f"Cell [{self._number}] left nothing on the GPU"
         if len(times) > 1 and min(times) > 0:
@@ -85,7 +85,7 @@ def why_nothing(torch) -> str:
     if torch is None and "jax" not in sys.modules and "tensorflow" not in sys.modules:
         return "Neither PyTorch nor JAX nor TensorFlow is imported in this kernel."
     if torch is not None and torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
-        return f"PyTorch {torch.__version__} is a build for the CPU; %%faultline plan tells what the cell would take on a GPU."
+        return f"PyTorch {torch.__version__} is a build for the CPU; %%faultline plan says what the cell would take on a GPU."
     return "No framework has begun to use a GPU in this kernel."
 
 

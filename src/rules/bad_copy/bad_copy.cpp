@@ -165,7 +165,7 @@ std::optional<Story> refused_story(const Facts& facts, std::uint32_t index, cons
       const std::string near = place_words(facts, place);
       return Story{name,
                    act + " of " + format_bytes(event.size_bytes) + " was given a " + name +
-                       " that is no memory of the device" + (near.empty() ? "" : ": " + near) + ".",
+                       " that is not device memory" + (near.empty() ? "" : ": " + near) + ".",
                    "A pointer to host memory, or one that was moved beyond its allocation, is no " + name + " for it.",
                    place, 0};
     }

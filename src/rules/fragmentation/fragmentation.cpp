@@ -114,7 +114,7 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     finding.message =
         format_bytes(space.pinned_free_bytes) + " of " + format_bytes(space.reserved_bytes) + " reserved " +
         (failed ? "at the failure" : "at the peak") +
-        " were free but could neither serve a larger request nor go back to the device: live tensors share their " +
+        " was free but could neither serve a larger request nor go back to the device: live tensors share their " +
         format_count(pinned_segments) + (pinned_segments == 1 ? " segment." : " segments.");
     if (harmless)
       finding.message +=

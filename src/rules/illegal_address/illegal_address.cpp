@@ -155,7 +155,7 @@ class Judge {
           " It is the only one that can have done it: nothing else was launched since the program last waited for the "
           "device.";
     else
-      finding.message += fmt::format(" Of {} launches that can have done it most speaks for this one: {}.",
+      finding.message += fmt::format(" Of {} launches that can have done it this one is the likeliest: {}.",
                                      format_count(candidates.launches()), reasons(first));
     add_noticed(report, finding);
     add_arguments(facts_, first.candidate.event, nullptr, finding);
@@ -186,8 +186,7 @@ class Judge {
       finding.message += "; one launch can have done it.";
     else
       finding.message += fmt::format(
-          "; any of {} launches since it last waited for the device can have done it. Those that more speaks for come "
-          "first.",
+          "; any of {} launches since it last waited for the device can have done it. The likeliest come first.",
           format_count(candidates.launches()));
     add_candidates(suspects, 0, finding);
   }

@@ -72,7 +72,7 @@ void judge_assertion(const Case& subject, Finding& finding) {
   finding.location.kernel = assertion.kernel;
   if (condition.empty()) {
     finding.message =
-        "A check inside a kernel failed; which one stands in a line of its own (\"Assertion `…` failed\") on standard "
+        "A check inside a kernel failed; which one is in a line of its own (\"Assertion `…` failed\") on standard "
         "error, and this text lacks it" +
         place;
     add_try(finding,
@@ -164,7 +164,7 @@ void judge_refused(const Case& subject, Finding& finding) {
   const auto has = [&](std::string_view part) { return stated.status.find(part) != std::string::npos; };
   finding.message =
       stated.library + " refused the call (" + stated.status + "): " +
-      (has("ARCH_MISMATCH")      ? "this device's architecture lacks what was asked for"
+      (has("ARCH_MISMATCH")      ? "this device's architecture lacks what was requested"
        : has("VERSION_MISMATCH") ? "its parts are of different versions"
        : has("NOT_SUPPORTED")    ? "it has no way to do it with these types, sizes or this layout on this device"
                                  : "its arguments are not valid to it") +
@@ -204,7 +204,7 @@ void judge_library(const Case& subject, Finding& finding) {
     if (!refused.empty() || is_full) {
       finding.rule = "memory/out-of-memory";
       finding.message = stated.library + " could not start (" + stated.status + "): " +
-                        (is_full ? shown(*stated.free) + " of the device's " + shown(*stated.capacity) + " were free"
+                        (is_full ? shown(*stated.free) + " of the device's " + shown(*stated.capacity) + " was free"
                                  : "the driver had refused " + refused + " just before") +
                         ", so the device had no memory left for its handle, which is taken beside the pool of " +
                         (stated.other_framework.empty() ? std::string("the framework") : stated.other_framework) +
@@ -221,7 +221,7 @@ void judge_library(const Case& subject, Finding& finding) {
                       "library, or an earlier error of a kernel.";
     add_try(finding, "Try with less on the device (a batch of 1): if it works, it was memory.");
     return add_try(finding, "Otherwise look for an earlier error in the log; faultline run -- " +
-                                program_words(subject) + " tells what the driver refused, and what was under way.");
+                                program_words(subject) + " shows what the driver refused, and what was under way.");
   }
   if (stated.name.ends_with("-refused")) return judge_refused(subject, finding);
   finding.message = stated.library + " failed (" + stated.status +

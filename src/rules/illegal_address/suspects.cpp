@@ -126,7 +126,7 @@ class Scale {
     if (kind_ != FaultKind::kAssert) weigh_memory(launch, candidate.event, suspect);
     weigh_past(launch, candidate.launch, suspect);
     weigh_message(name, suspect);
-    if (!suspect.is_library) against_or_for(suspect, 3, "is no kernel of a known library");
+    if (!suspect.is_library) against_or_for(suspect, 3, "is not a kernel of a known library");
     return suspect;
   }
 
@@ -235,7 +235,8 @@ class Scale {
 
 std::string joined(const std::vector<std::string>& sentences) {
   std::string text;
-  for (const std::string& sentence : sentences) text += (text.empty() ? "it " : ", ") + sentence;
+  for (const std::string& sentence : sentences)
+    text += (text.empty() ? "it " : &sentence == &sentences.back() ? " and " : ", ") + sentence;
   return text;
 }
 

@@ -47,14 +47,14 @@ constexpr auto kXids = std::to_array<Xid>({
      "the hardware"},
     {"74", true, kLaunch, "an NVLink error"},
     {"79", true, kLaunch, "the GPU has fallen off the bus: power, heat, the slot or the card"},
-    {"94", true, kLaunch, "a contained memory error (ECC): the process that used that memory was ended"},
+    {"94", true, kLaunch, "a contained memory error (ECC): the process that used that memory was killed"},
     {"95", true, kLaunch, "an uncontained memory error (ECC): the device needs a reset"},
     {"109", false, kLaunch, "a program's work did not give the device free in time (context switch timeout)"},
     {"140", true, kLaunch, "a memory error that could not be recovered (ECC)"},
     {"145", true, kLaunch, "an NVLink error"},
     {"149", true, kLaunch, "an NVLink error"},
     {"154", false, kLaunch,
-     "the driver tells what would bring the device back (a reset or a restart, as the line says): a consequence, look "
+     "the driver says what would bring the device back (a reset or a restart, as the line says): a consequence, look "
      "for the Xid before it"},
     {"119", true, kLaunch, "the device's system processor (GSP) does not answer"},
     {"120", true, kLaunch, "the device's system processor (GSP) failed"},
@@ -107,7 +107,7 @@ void without_torch(const StatedError& stated, Finding& finding) {
   if (!is_of_pool_framework(stated)) return;
   const bool jax = stated.framework == Framework::kJax || stated.other_framework == "JAX";
   add_try(finding, jax ? "If the array was meant for the GPU, JAX runs on the CPU here: python -c \"import jax; "
-                         "print(jax.devices())\" tells."
+                         "print(jax.devices())\" shows it."
                        : "Data that does not fit RAM goes through tf.data piece by piece; if the tensor was meant for "
                          "the GPU, look at tf.config.list_physical_devices(\"GPU\").");
 }
@@ -125,7 +125,7 @@ void describe_vllm(const StatedError& stated, Finding& finding) {
   if (stated.name != "vllm-start" || !stated.capacity || stated.capacity->min == 0) return;
   add_evidence(finding, "capacity_bytes", stated.capacity->middle());
   finding.message = shown(*stated.free) + " of the device's " + shown(*stated.capacity) +
-                    " are free, and vLLM is told to take" +
+                    " is free, and vLLM is set to take" +
                     (stated.requested ? " " + shown(*stated.requested) : std::string(" more")) +
                     " (gpu_memory_utilization): something else holds the rest.";
   if (stated.requested && surely_less(*stated.free, *stated.requested))

@@ -53,7 +53,8 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"harmless-rematerialization",
      kDevice,
      Confidence::kProved,
-     "This is no failure yet: XLA could not bring a compiled program below the limit that it plans with, and compiled "
+     "This is not a failure yet: XLA could not bring a compiled program below the limit that it plans with, and "
+     "compiled "
      "it all the same; it may run out of GPU memory when it runs",
      {"If a failure follows in the log, give Faultline the whole log; if none does, it ran.",
       "A smaller batch or sequence, a smaller type, or jax.checkpoint around the layers makes the program smaller."}},
@@ -70,7 +71,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      Confidence::kLikely,
      "XLA uses these words for a buffer on the CPU: then host memory (RAM) ran out, not GPU memory. The text does not "
      "name the device, so that is likely and not proved",
-     {"python -c \"import jax; print(jax.devices())\" tells where it ran; if that is a GPU, GPU memory ran out.",
+     {"python -c \"import jax; print(jax.devices())\" shows where it ran; if that is a GPU, GPU memory ran out.",
       "Request less at once at this line: a smaller array, pieces, numpy.memmap, or a smaller type; check the extents "
       "if the size is absurd.",
       "Watch it while the program runs: free -h; in a container the limit counts, not the machine: cat "
@@ -253,7 +254,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      kDevice,
      Confidence::kLikely,
      "CUDA could not start in this process (initialization error); the message does not say that memory ran out",
-     {"The usual reason is a fork after CUDA was in use: multiprocessing with \"spawn\", or num_workers=0, tells.",
+     {"The usual reason is a fork after CUDA was in use: try multiprocessing with \"spawn\", or num_workers=0.",
       "Otherwise nvidia-smi: a driver that was updated without a restart, or a device in a bad state (lines with Xid "
       "in dmesg)."}},
     {"setup-symbol",
@@ -293,7 +294,8 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"host-shm",
      kHost,
      Confidence::kProved,
-     "DataLoader workers pass tensors through shared memory (/dev/shm), and could not get any: it is full, or at its "
+     "DataLoader workers pass tensors through shared memory (/dev/shm), and could not allocate any: it is full, or at "
+     "its "
      "limit; GPU memory is not the problem",
      {"Where it runs in a container, give it more: docker run --shm-size=8g, or --ipc=host; in Kubernetes an emptyDir "
       "with medium: Memory at /dev/shm. Docker gives 64 MiB unless set.",
@@ -307,7 +309,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
       "hides all).",
       "In Colab or Kaggle choose a GPU runtime; in a container start with --gpus all; in Slurm ask for one "
       "(--gres=gpu:1).",
-      "No GPU here at all? faultline plan -- PROGRAM runs it without one and tells whether it would fit; "
+      "No GPU here at all? faultline plan -- PROGRAM runs it without one and says whether it would fit; "
       "map_location=\"cpu\" loads a checkpoint without one."}},
     {"setup-cpu-build",
      kDevice,
@@ -318,8 +320,8 @@ constexpr auto kMeanings = std::to_array<Meaning>({
       "is a CPU build.",
       "Install a CUDA build: choose it at https://pytorch.org/get-started/locally/ and install into a clean "
       "environment; another package may have pulled the CPU build in.",
-      "On a Mac use device \"mps\". Without a GPU, faultline plan -- PROGRAM tells what it would need on one; a CPU "
-      "build suffices for that."}},
+      "On a Mac use device \"mps\". Without a GPU, faultline plan -- PROGRAM says what it would need on one; a CPU "
+      "build is enough for that."}},
     {"setup-no-driver",
      kDevice,
      Confidence::kProved,
@@ -347,14 +349,14 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      "The device gives no context to this process: it is in exclusive mode and taken, or left in a bad state; the "
      "message does not say that memory ran out",
      {"nvidia-smi -q -d COMPUTE shows the mode: Exclusive_Process lets one process in; nvidia-smi lists who is there.",
-      "A process that died hard may still hold it, and Xid lines in dmesg tell of a device that needs a reset "
+      "A process that died hard may still hold it, and Xid lines in dmesg show a device that needs a reset "
       "(nvidia-smi --gpu-reset).",
       "On MIG devices: is a compute instance made (nvidia-smi mig -lgi; mig -lci), and does CUDA_VISIBLE_DEVICES name "
       "it by its MIG- name?"}},
     {"setup-ordinal",
      kDevice,
      Confidence::kProved,
-     "The program asked for a GPU number that it does not see: memory is not the problem",
+     "The program requested a GPU number that it does not see: memory is not the problem",
      {"Numbers count from 0 among what CUDA_VISIBLE_DEVICES lets through: with CUDA_VISIBLE_DEVICES=3 that GPU is "
       "cuda:0.",
       "python -c \"import torch; print(torch.cuda.device_count())\"; more ranks than GPUs, or a cuda:1 kept in a "
@@ -377,16 +379,16 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      "CUDA reports an error without a name: at the first touch of the GPU the driver is in a bad state; later, a "
      "kernel or the device failed",
      {"At the start: nvidia-smi, then restart or reload the nvidia modules.",
-      "Later: faultline run -- PROGRAM names the launches that were under way, and lines with Xid in dmesg tell what "
+      "Later: faultline run -- PROGRAM names the launches that were under way, and lines with Xid in dmesg show what "
       "the hardware saw."}},
     {"nvml-assert",
      kMemory,
      Confidence::kLikely,
      "PyTorch was about to report that GPU memory ran out and failed while it asked NVML for the numbers (MIG slices, "
-     "Jetson and some virtual GPUs cannot answer); how much was missing is not said",
+     "Jetson and some virtual GPUs cannot answer); the message does not say how much was missing",
      {"Treat it as out of memory: a smaller batch or sequence, activation checkpointing, a smaller type.",
       "On a MIG slice the slice's memory is the limit, not the card's: nvidia-smi -L and nvidia-smi show it.",
-      "faultline plan --gpu 10GiB -- PROGRAM tells whether it fits a slice of that size."}},
+      "faultline plan --gpu 10GiB -- PROGRAM says whether it fits a slice of that size."}},
     {"async-bare",
      kMemory,
      Confidence::kLikely,
@@ -416,7 +418,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"vllm-start",
      kMemory,
      Confidence::kProved,
-     "Less of the device is free than the share vLLM is told to take (gpu_memory_utilization): something else holds "
+     "Less of the device is free than the share vLLM is set to take (gpu_memory_utilization): something else holds "
      "the rest",
      {"See who holds it: nvidia-smi; most often it is an earlier server that never ended.",
       "Or take less: --gpu-memory-utilization below the free part of the device."}},

@@ -42,10 +42,9 @@ std::string text(std::int64_t number) { return std::to_string(number); }
 // What the numbers say is the opposite of what the words say: nothing is told from them.
 bool contradicts(Finding& finding, const std::string& what) {
   finding.message =
-      what + " is said to be impossible, and by these numbers it is not: the text is not as PyTorch wrote it";
+      what + " is possible with these numbers, though the text says it is not: this is not as PyTorch wrote it";
   finding.confidence = Confidence::kHint;
-  add_try(finding,
-          "Look whether the text joins several messages or was changed by hand; paste the program's own output.");
+  add_try(finding, "Check whether the text joins several messages or was edited; paste the program's own output.");
   return true;
 }
 
@@ -298,10 +297,10 @@ void types(std::string_view words, Finding& finding) {
     return;
   }
   finding.message =
-      "The types of an operation's operands do not go together" +
+      "The types of an operation's operands do not match" +
       (wanted.empty() || found.empty() ? std::string() : ": " + std::string(wanted) + " and " + std::string(found));
   if (is_whole_type(wanted) && !is_whole_type(found) && words.find("xpected") != std::string_view::npos)
-    return add_try(finding, std::string(wanted) + " is wanted and " + std::string(found) +
+    return add_try(finding, std::string(wanted) + " is expected and " + std::string(found) +
                                 " was given: indices and class numbers are whole numbers, x = x.long() (targets of "
                                 "cross_entropy, ids of an embedding).");
   add_try(finding,
@@ -408,7 +407,7 @@ void describe_operands(const Case& subject, Finding& finding) {
   finding.message += ". Memory is not the problem.";
   if (of_framework || subject.statements().error.name == "operands-keras") return;
   add_try(finding, "faultline plan -- " + program_words(subject) +
-                       " runs it without a GPU, and tells for each operand where it was made and what would fit.");
+                       " runs it without a GPU, and shows for each operand where it was made and what would fit.");
 }
 
 }  // namespace faultline

@@ -34,7 +34,7 @@ constexpr auto kOtherApis = std::to_array<Meaning>({
     {"vulkan-heaps",
      kMemory,
      Confidence::kLikely,
-     "DXVK (Direct3D on Vulkan) could not get memory from the driver; the lines below its message list each heap of "
+     "DXVK (Direct3D on Vulkan) could not allocate memory; the lines below its message list each heap of "
      "the device, what the program has of it and what the driver would still give. Faultline does not record Vulkan "
      "calls",
      {"A heap with little left is full: lower texture quality or resolution, and end what else holds the device.",
@@ -128,11 +128,12 @@ constexpr auto kOtherApis = std::to_array<Meaning>({
       "what made the code. Install a newer CUDA toolkit, or point TRITON_PTXAS_PATH to a newer ptxas.",
       "\"Unresolved extern function\": a device function is missing at linking (nvcc -rdc=true, or the object that has "
       "it).",
-      "ptxas --version, and nvidia-smi for the device, show which do not go together."}},
+      "ptxas --version, and nvidia-smi for the device, show which do not match."}},
     {"rocm-resources",
      kMemory,
      Confidence::kHint,
-     "The ROCm runtime could not get what it needed (HSA_STATUS_ERROR_OUT_OF_RESOURCES): at the start most often the "
+     "The ROCm runtime could not allocate what it needed (HSA_STATUS_ERROR_OUT_OF_RESOURCES): at the start most often "
+     "the "
      "device itself (/dev/kfd), later GPU or host memory, threads or scratch memory; it does not say which",
      {"rocm-smi --showmeminfo vram shows how full the device is, free -h the host.",
       "A smaller batch or model shows whether it was memory; on an APU the memory set aside in the BIOS is the limit.",

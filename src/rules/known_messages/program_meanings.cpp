@@ -26,7 +26,7 @@ constexpr auto kPrograms = std::to_array<Meaning>({
     {"harmless-mlock",
      kHost,
      Confidence::kProved,
-     "This is no failure: llama.cpp could not lock its memory against swapping, and works without that",
+     "This is not a failure: llama.cpp could not lock its memory against swapping, and works without that",
      {"Without --mlock the warning goes away; ulimit -l raises the limit on locked memory."}},
     {"serving-prefill",
      kMemory,
@@ -121,8 +121,8 @@ constexpr auto kPrograms = std::to_array<Meaning>({
      "message does not say how much was missing",
      {"See what is free before the model is loaded: nvidia-smi; an earlier model in the same notebook counts (del "
       "model, gc.collect(), torch.cuda.empty_cache(), or restart it).",
-      "If it should fit, say so: device_map={\"\": 0} puts all of it on GPU 0 and tells by a real message if it does "
-      "not; max_memory={0: \"22GiB\"} raises what accelerate counts with.",
+      "If it should fit, say so: device_map={\"\": 0} puts all of it on GPU 0 and fails with a real message if it "
+      "does not fit; max_memory={0: \"22GiB\"} raises what accelerate counts with.",
       "Else a smaller model or fewer bits (load_in_4bit); llm_int8_enable_fp32_cpu_offload=True leaves the rest on the "
       "CPU in float32, slowly."}},
     {"dispatched-disk",
@@ -136,7 +136,8 @@ constexpr auto kPrograms = std::to_array<Meaning>({
     {"harmless-offload",
      kMemory,
      Confidence::kProved,
-     "This is no failure: accelerate found too little free GPU memory for the whole model and left part of it on the "
+     "This is not a failure: accelerate found too little free GPU memory for the whole model and left part of it on "
+     "the "
      "CPU or the disk; it works, slowly",
      {"If all of it should fit: run nvidia-smi before the model is loaded, and device_map={\"\": 0} to put it on GPU 0 "
       "or fail."}},
@@ -161,22 +162,23 @@ constexpr auto kPrograms = std::to_array<Meaning>({
      kLaunch,
      Confidence::kHint,
      "Windows removed the GPU from this program (DXGI device removed, hung or reset): a shader ran too long or went "
-     "wrong, or the driver failed; the message does not speak of memory",
-     {"The code behind it tells more: 0x887A0006 is work that took too long, 0x887A0005 a device that is gone, "
+     "wrong, or the driver failed; the message does not say that memory ran out",
+     {"The code behind it says more: 0x887A0006 is work that took too long, 0x887A0005 a device that is gone, "
       "0x887A0007 a command that the driver refused.",
       "Update the driver; take back overclocking; look at power and heat."}},
     {"metal-hang",
      kLaunch,
      Confidence::kHint,
-     "macOS stopped the work on the GPU because it took too long (a hang or a timeout); the message does not speak of "
-     "memory",
+     "macOS stopped the work on the GPU because it took too long (a hang or a timeout); the message does not say that "
+     "memory ran out",
      {"Give the GPU less at once: a smaller batch or prompt, work in pieces."}},
     {"rocm-timeout",
      kLaunch,
      Confidence::kHint,
      "The AMD driver saw the GPU take too long over a piece of work (a ring timeout); this text does not show whether "
-     "it recovered or was reset. It does not speak of memory that ran out",
-     {"What follows in dmesg tells: \"soft recovered\" means that only that work was ended, \"GPU reset begin\" that "
+     "it recovered or was reset. It does not say that memory ran out",
+     {"What follows in dmesg shows more: \"soft recovered\" means that only that work was stopped, \"GPU reset begin\" "
+      "that "
       "the GPU was reset.",
       "The program that the log names had work on the GPU at that moment; a kernel that runs too long or wrong is the "
       "usual reason, an unstable clock or power supply another."}},
@@ -184,13 +186,13 @@ constexpr auto kPrograms = std::to_array<Meaning>({
      kLaunch,
      Confidence::kLikely,
      "The AMD driver ended a piece of work that took too long (a ring timeout) and the GPU went on without a reset: "
-     "what was in its memory is still there. It does not speak of memory that ran out",
+     "what was in its memory is still there. It does not say that memory ran out",
      {"If it comes often: a kernel that runs too long or wrong is the usual reason, an unstable clock or power supply "
       "another."}},
     {"rocm-submission",
      kMemory,
      Confidence::kLikely,
-     "The AMD driver found no memory for work that was given to it: the GPU's (VRAM), or the host memory that the GPU "
+     "The AMD driver had no memory for work that was given to it: GPU memory (VRAM), or the host memory that the GPU "
      "may use (GTT); the line has no numbers and does not say which",
      {"rocm-smi --showmeminfo vram gtt, or radeontop, shows how full both are.",
       "Hold less at once: a smaller batch, model, texture or resolution; other programs on the GPU, the desktop and a "
@@ -198,7 +200,7 @@ constexpr auto kPrograms = std::to_array<Meaning>({
     {"rocm-kfd",
      kMemory,
      Confidence::kLikely,
-     "The AMD compute driver (KFD) found no memory for a process: the GPU's, or the part of the host's memory that GPU "
+     "The AMD compute driver (KFD) had no memory for a process: GPU memory, or the part of host memory that GPU "
      "programs may use; the line does not say which",
      {"rocm-smi --showmeminfo vram gtt shows how full both are, free -h the host.",
       "\"exceeds resident system memory limit\" beside it means the host's part, which is most of RAM unless "
@@ -207,7 +209,7 @@ constexpr auto kPrograms = std::to_array<Meaning>({
      kLaunch,
      Confidence::kLikely,
      "The Intel driver found the GPU hanging in the work of the program that the line names; after \"context reset\" "
-     "that program's work on the GPU is lost. It does not speak of memory that ran out",
+     "that program's work on the GPU is lost. It does not say that memory ran out",
      {"A kernel that runs too long or wrong is the usual reason: give the GPU less at once.",
       "Long kernels on purpose need a longer or no time limit (i915.enable_hangcheck=0, preempt_timeout_ms of the "
       "engine)."}},
@@ -244,7 +246,7 @@ constexpr auto kPrograms = std::to_array<Meaning>({
      Confidence::kLikely,
      "The AMD driver found the GPU hanging and reset it; what was in its memory is lost, and programs that used it "
      "fail "
-     "afterwards. It does not speak of memory that ran out",
+     "afterwards. It does not say that memory ran out",
      {"The program that the log names had work on the GPU at that moment; a kernel that runs too long or wrong is the "
       "usual reason, an unstable clock or power supply another.",
       "AMD_SERIALIZE_KERNEL=3 makes the line that is reported the line that launched the work."}},
@@ -261,7 +263,8 @@ constexpr auto kPrograms = std::to_array<Meaning>({
     {"nvrm-memory",
      kLaunch,
      Confidence::kHint,
-     "NVIDIA's kernel driver could not get memory for itself (NV_ERR_NO_MEMORY): of the GPU, or of the host; the line "
+     "NVIDIA's kernel driver could not allocate memory for itself (NV_ERR_NO_MEMORY): of the GPU, or of the host; the "
+     "line "
      "does not say which",
      {"See both: nvidia-smi and free -h; other lines of dmesg around it name the program.",
       "If neither is full, update the driver: some of its releases print this line without harm."}},

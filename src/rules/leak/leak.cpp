@@ -166,7 +166,7 @@ Reason reason_for(const Holding& holding) {
   return {"Held by " + holder +
               (holding.graph_is_freed ? ", on the GPU; of their graph nothing is kept, so `.detach()` saves nothing"
                                       : ", on the GPU and without a graph"),
-          "Move what is kept to the host (`.cpu()`), keep only the number you need (`.item()`), or let go of it.",
+          "Move what is kept to the host (`.cpu()`), keep only the number you need (`.item()`), or drop it.",
           holding.limit_bytes != 0};
 }
 
@@ -183,20 +183,20 @@ Finding kept_without_rounds(const Facts& facts, const HeldBy& held_by, const Gro
   finding.bytes = growth.kept_bytes;
   finding.message = format_count(growth.kept_count) + " tensors made " + made_where(finding.location) + ", " +
                     format_bytes(growth.kept_bytes) +
-                    (growth.let_go_later ? " in all, were held when memory ran out and let go later. "
+                    (growth.let_go_later ? " in all, were held when memory ran out and freed later. "
                      : at_failure        ? " in all, were held when memory ran out. "
                                          : " in all, are held at the end. ") +
                     (growth.from_host ? "They are copies of host memory: data that is loaded."
-                     : growth.is_over ? "The program then went on to other lines, so what filled them is over; whether "
-                                        "they are still needed this recording cannot tell."
+                     : growth.is_over ? "The program then went on to other lines, so what filled them is over; this "
+                                        "recording cannot show whether they are still needed."
                      : growth.loads   ? "Each of " + format_count(growth.rounds) +
                                           " rounds loads something from the host and does the same with it: results, "
                                           "or data that is prepared once."
                      : growth.alike ? "The program did the same " + format_count(growth.rounds) +
                                           " times, and other lines keep something of each time, too: rounds of a loop, "
                                           "or one pass that records a graph."
-                                    : "Layers of one pass, something that is filled once and a loop that never lets "
-                                      "go look alike in this recording.");
+                                    : "This recording cannot tell apart layers of one pass, something that is filled "
+                                      "once, and a loop that never frees.");
   finding.evidence = {{"kept_tensors", static_cast<std::int64_t>(growth.kept_count)},
                       {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}};
   if (const std::optional<Holding> holding = held_by.of(growth);
@@ -213,8 +213,8 @@ std::string_view words_for(const Growth& growth) {
   switch (growth.rounds_by) {
     case RoundsBy::kModelCalls: return "calls of the model";
     case RoundsBy::kSizes: return "returns to the line, each with a size of its own";
-    case RoundsBy::kMany: return "returns to the line, where nothing else is made or let go in between or after";
-    case RoundsBy::kAlike: return "returns to the line, with the same made and let go in between each time";
+    case RoundsBy::kMany: return "returns to the line, where nothing else is made or freed in between or after";
+    case RoundsBy::kAlike: return "returns to the line, with the same made and freed in between each time";
     case RoundsBy::kLooks: return "looks at what is alive: at each of them more was there";
     case RoundsBy::kUnknown: return "returns to the line";
     default: return growth.round_kind;
@@ -255,7 +255,7 @@ Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, 
                 !location_of_frame(facts.trace, growth.program).file.empty()
                     ? "Whether it is a buffer that is still filling is not seen"
                     : "The allocator's log does not name the line, nor whether it is a buffer that is still filling"),
-        "Look for what gains a tensor each round: keep `.numpy()` or a number of it, or let go of it; make "
+        "Look for what gains a tensor each round: keep `.numpy()` or a number of it, or drop it; make "
         "tf.Variable and tf.function once, outside the loop, and give tf.function tensors, not Python numbers.",
         true};
   }
@@ -297,7 +297,7 @@ Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, 
   }
   if (growth.rounds_by == RoundsBy::kAlike) {
     return {
-        "Each round makes the same at the same lines and lets go of all but this: something appends it to a list, a "
+        "Each round makes the same at the same lines and frees all but this: something appends it to a list, a "
         "dict or an attribute. Something that is filled once (the outputs of a recurrent "
         "cell, data that is prepared) looks the same; it is a leak if the loop is to go on",
         "If the loop goes on, drop what is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number "
@@ -388,7 +388,7 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
                                : growth.rounds_by == RoundsBy::kLooks ? "look"
                                                                       : "round";
       const std::string held =
-          growth.let_go_later ? "s were held at the end of the last of them and let go later, " : "s are still held, ";
+          growth.let_go_later ? "s were held at the end of the last of them and freed later, " : "s are still held, ";
       const std::string pace = !marked ? format_bytes(growth.bytes_per_round) + " a " + unit + " on average"
                                : growth.least_bytes == growth.bytes_per_round
                                    ? format_bytes(growth.least_bytes) + " each " + unit

@@ -56,7 +56,7 @@ void judge_other_error(Case& subject, std::vector<Finding>& findings, std::vecto
   finding.location = {notes.ended_at.file, notes.ended_at.line, notes.ended_at.function, {}, {}};
   finding.message = "The program ended in " + (ended ? stated.ended_by : quoted_by) +
                     ". Not judged: this is no error of " +
-                    "GPU memory, and the reason stands in its own words. What the text says of GPU memory comes next.";
+                    "GPU memory, and its own words say the reason. What the text says of GPU memory comes next.";
   finding.fingerprint = fingerprint(finding.rule, finding.location);
   findings.push_back(std::move(finding));
 }

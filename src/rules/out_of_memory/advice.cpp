@@ -116,9 +116,9 @@ void add_unconfirmed_settings(const AdviceContext& context, Finding& finding) {
   if (context.is_windows && !is_torch_before(message, 1, 10)) {
     return add_try(
         finding,
-        "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128 is what PyTorch has on Windows against free memory in "
-        "pieces (the setting that the message names does not exist there); a message cannot show that it would have "
-        "been enough.");
+        "Set PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128 before the program starts: it is what PyTorch has on "
+        "Windows against free memory in pieces (the setting that the message names does not exist there). A message "
+        "cannot show whether that is enough.");
   }
   if (is_torch_before(message, 1, 10)) {
     return add_try(
@@ -142,9 +142,9 @@ void add_unconfirmed_settings(const AdviceContext& context, Finding& finding) {
                    "is first used), and hold less, or allocate the large tensors first.");
   }
   add_try(finding,
-          std::string("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True is made for free memory in pieces, but a "
-                      "message cannot show that it would have been enough") +
-              (platform_of(message) == Platform::kCuda ? ": a recording can, faultline replay FOLDER --search." : "."));
+          std::string("Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before the program starts: it is made for "
+                      "free memory in pieces. A message cannot show whether that is enough") +
+              (platform_of(message) == Platform::kCuda ? "; a recording can: faultline replay FOLDER --search." : "."));
   if (message.text.find("setting PYTORCH_ALLOC_CONF") != std::string::npos) {
     add_try(finding,
             "Write PYTORCH_CUDA_ALLOC_CONF, not the PYTORCH_ALLOC_CONF that the message names: PyTorch 2.9 ignores the "
@@ -211,7 +211,7 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
     case Story::kLimitAndFull: add_smaller(context, finding); return add_limit(context, finding);
     case Story::kContradiction:
       return add_try(finding,
-                     "Look whether the text joins several messages or was changed by hand, and whether --gpu names the "
+                     "Check whether the text joins several messages or was edited, and whether --gpu names the "
                      "GPU that it ran on.");
     case Story::kRoomLeft:
       if (context.message == nullptr || (!is_of_other(context) && !is_torch_before(*context.message, 2, 1))) {

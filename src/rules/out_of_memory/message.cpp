@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "models/torch/segment_sizes.h"
+#include "rules/describe.h"
 #include "rules/inequality.h"
 #include "rules/out_of_memory/advice.h"
 #include "rules/out_of_memory/message_words.h"
@@ -174,8 +175,8 @@ std::string holders_words(const StatedError& stated) {
   add(stated.reserved, " held by its own pool");
   const bool names_own = stated.live || stated.reserved;
   return (words.empty() ? std::string() : " (" + words + ")") +
-         (names_own     ? "; what others held it does not say."
-          : stated.used ? "; by whom it was taken the message does not say."
+         (names_own     ? "; the message does not say what others held."
+          : stated.used ? "; the message does not say who took it."
                         : "; the message does not say who held the rest.");
 }
 
@@ -185,13 +186,13 @@ void judge_guess(const Case& subject, Finding& finding) {
   if (stated.requested) add_stated_bytes(finding, "bytes_in_the_line", *stated.requested);
   add_evidence(finding, "recognised", std::string("by single words alone: the message is not known"));
   conclude(finding, Confidence::kHint,
-           "A line of this text reads as if memory on a GPU had run out: \"" + stated.text +
-               "\". This message is not known to Faultline: which program wrote it, how much it requested, and who "
-               "held the rest is not known, and it may mean something else.");
+           "A line of this text reads as if GPU memory had run out: \"" + stated.text +
+               "\". Faultline does not know this message: which program wrote it, how much it requested, and who "
+               "held the rest is unknown, and it may mean something else.");
   add_try(finding,
-          "See who holds the device: nvidia-smi, rocm-smi or the tool of its maker; then hold less at once in the "
-          "program that failed.");
-  add_try(finding, "Give Faultline the whole log: what stands around the line often has the numbers.");
+          "See who holds the device: nvidia-smi, rocm-smi or the tool of its maker; then allocate less at once in "
+          "the program that failed.");
+  add_try(finding, "Give Faultline the whole log: the lines around this one often have the numbers.");
 }
 
 // The runtime's own words, "CUDA error: out of memory", from whatever called it.
@@ -247,10 +248,10 @@ void judge_without_numbers(Case& subject, Finding& finding) {
   } else if (stated.framework == Framework::kOther && stated.status == kUnknownMemory) {
     if (stated.requested) add_stated_bytes(finding, "requested_bytes", *stated.requested);
     conclude(finding, Confidence::kLikely,
-             stated.framework_name + " could not get " + (stated.requested ? size_words(stated) : "an allocation") +
-                 " from one of its arenas: of the GPU or of the host, this text does not say which.");
+             stated.framework_name + " could not allocate " + (stated.requested ? size_words(stated) : "memory") +
+                 " in one of its arenas: GPU memory or host memory, this text does not say which.");
     add_try(finding,
-            "session.get_providers() tells where the model runs: with CPUExecutionProvider alone it is host memory "
+            "session.get_providers() shows where the model runs: with CPUExecutionProvider alone it is host memory "
             "(free -h), else see who holds the device: nvidia-smi");
   } else if (stated.framework == Framework::kOther && !stated.status.empty()) {
     finding.cause = "own-limit";
@@ -265,12 +266,11 @@ void judge_without_numbers(Case& subject, Finding& finding) {
     const bool had_room = stated.requested && stated.free &&
                           surely_less(*stated.requested + ByteInterval::exactly(kDriverMarginBytes), *stated.free);
     conclude(finding, Confidence::kLikely,
-             stated.framework_name + " could not get " + (stated.requested ? size_words(stated) : "an allocation") +
-                 " from " + device_words(subject) +
+             stated.framework_name + " could not allocate " + (stated.requested ? size_words(stated) : "memory") +
+                 " on " + device_words(subject) +
                  (had_room ? ", though " + shown(*stated.free) +
-                                 " were free: the device was not full. A limit on this process, another device, or "
-                                 "memory that was taken and given back in between can do that; the message does not "
-                                 "say."
+                                 " was free: the device was not full. A limit on this process, another device, or "
+                                 "memory that was taken and freed in between can do that; the message does not say."
                            : holders_words(stated)));
     if (stated.requested) add_stated_bytes(finding, "requested_bytes", *stated.requested);
     if (stated.free) add_stated_bytes(finding, "free_bytes", *stated.free);
@@ -300,7 +300,7 @@ void judge_library(const Case& subject, Finding& finding) {
   const bool by_status = stated.library != "NCCL";
   conclude(
       finding, by_status ? Confidence::kLikely : Confidence::kProved,
-      (by_status ? stated.library + " could not get what it needs (" +
+      (by_status ? stated.library + " could not allocate what it needs (" +
                        (stated.status.empty() ? "no allocation" : stated.status) +
                        "): most often the device had no memory left for it, else the context was broken before, by an "
                        "illegal access or an index out of range"
@@ -376,6 +376,7 @@ Finding describe_message(Case& subject) {
     finding.message +=
         " This text has no exception: JAX raises one only where the failed result is read, so a result that nobody "
         "read is missing silently.";
+  add_inside(subject.facts(), stack_of(subject), finding);
   add_next_step(subject, finding);
   finish_stated(subject, finding);
   return finding;

@@ -102,7 +102,7 @@ TEST(OtherPools, EachMessageIsOfItsMemory) {
         Row{"E external/xla/xla/stream_executor/cuda/cuda_dnn.cc:439] Could not create cudnn handle: "
             "CUDNN_STATUS_INTERNAL_ERROR\nE external/xla/xla/stream_executor/cuda/cuda_dnn.cc:443] Memory usage: 49152 "
             "bytes free, 25438126080 bytes total.\n",
-            "memory/out-of-memory", "48.00 KiB of the device's 23.69 GiB were free", Confidence::kLikely},
+            "memory/out-of-memory", "48.00 KiB of the device's 23.69 GiB was free", Confidence::kLikely},
         Row{"E external/xla/xla/stream_executor/cuda/cuda_dnn.cc:439] Could not create cudnn handle: "
             "CUDNN_STATUS_INTERNAL_ERROR\nE external/xla/xla/stream_executor/cuda/cuda_dnn.cc:443] Memory usage: "
             "20438126080 bytes free, 25438126080 bytes total.\n",

@@ -104,6 +104,7 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   finding.call_path = where.callers;
   finding.bytes = event.size_bytes;
   finding.count = times;
+  add_inside(facts, event.stack, finding);
   finding.message = asked_for(ByteInterval::exactly(event.size_bytes)) + (where.in_backward ? " in backward" : "") +
                     ": " + verdict.why + ".";
   if (where.in_backward && event.stack.value == 0) {
@@ -135,9 +136,7 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   const std::uint32_t fullest = shortage.whole_live ? facts.usage[slot].peak_allocated.event : moment.event;
   finding.holders = holders_at(facts, slot, fullest);
   if (shortage.whole_live)
-    finding.memory +=
-        (finding.memory.empty() ? "" : " ") +
-        fmt::format("Held by tells of the fullest moment, when {} are in use.", format_bytes(shortage.whole_live->max));
+    finding.held_when = fmt::format("the fullest moment, when {} is in use", format_bytes(shortage.whole_live->max));
   try_settings(subject, slot, shortage, moment, finding);
   AdviceContext context;
   context.program = program_words(subject);

@@ -27,11 +27,11 @@ std::uint64_t bytes_of(const std::vector<DumpedPool::Size>& sizes) {
 std::string cut_words(const DumpedPool& pool) {
   const ByteInterval unseen = ByteInterval::exactly(pool.unread_bytes) + pool.unplaced;
   if (pool.is_open)
-    return " The map in this text may be cut: neither its bins nor its totals are there to tell whether lines are "
-           "missing.";
+    return " The map in this text may be cut: its bins and totals, which would show whether lines are missing, are not "
+           "there.";
   if (unseen.max == 0) return {};
   return fmt::format(" Lines of the map are missing: of {} it is not known{}.", range_words(unseen),
-                     pool.free_by_bins ? " where they lie; how much is free, the list of its bins tells"
+                     pool.free_by_bins ? " where they lie; how much is free is known from the list of its bins"
                                        : " whether they were in use");
 }
 
@@ -126,7 +126,7 @@ std::string larger_pool(Owner owner, const PoolShortage& pool, std::uint64_t mib
   if (pool.memory != PoolMemory::kGpu) {
     const PoolLimitVariable variable = limit_variable_of(pool.name);
     if (variable.name.empty())
-      return fmt::format("Give the pool {} MiB (how this pool is told what it may take is not known here)", mib);
+      return fmt::format("Give the pool {} MiB (which setting does that for this pool is not known here)", mib);
     return fmt::format("Set {}={} before the program starts{}", variable.name, mib * kMiB / variable.unit_bytes,
                        variable.remark.empty() ? "" : fmt::format(" ({})", variable.remark));
   }
@@ -154,7 +154,7 @@ std::string memory_words(const PoolShortage& pool, const StatedError& stated) {
   const std::string named = device.empty() ? "" : "; the exception names the device " + device;
   switch (pool.memory) {
     case PoolMemory::kGpu: return {};
-    case PoolMemory::kHost: return " This pool is memory of the host, not of the GPU.";
+    case PoolMemory::kHost: return " This pool is host memory (RAM), not GPU memory.";
     case PoolMemory::kOtherDevice: return " This pool is memory of a device that a plugin brings" + named + ".";
     case PoolMemory::kUnknown: break;
   }
@@ -318,7 +318,7 @@ void tell_pool(Case& subject, const PoolFailure& failure, Finding& finding) {
     finding.bytes = trace.events[failure.moment.event].size_bytes;
     finding.message = fmt::format("{} was requested{}: {}.", shown(shortage.requested), asker, verdict.why);
   } else {
-    finding.message = fmt::format("A request failed{}; the text does not say how much: {}.", asker, verdict.why);
+    finding.message = fmt::format("A request of unknown size failed{}: {}.", asker, verdict.why);
     if (!subject.statements().error)
       finding.message += " Such a map is also written where the caller goes on without the memory.";
   }
@@ -328,8 +328,8 @@ void tell_pool(Case& subject, const PoolFailure& failure, Finding& finding) {
     finding.confidence = Confidence::kHint;
     finding.cause.clear();
     finding.message +=
-        " Two maps are mixed in this text, line by line, and nothing tells which pool is which: what is told here may "
-        "be the other one's, and no cause is told from it.";
+        " Two maps are mixed in this text, line by line, and nothing shows which pool is which: these numbers may be "
+        "the other one's, and they show no cause.";
   }
   // the words of this cause are the GPU's
   if (verdict.story == Story::kPoolRefused && shortage.pool->memory == PoolMemory::kHost) finding.cause.clear();
@@ -339,7 +339,7 @@ void tell_pool(Case& subject, const PoolFailure& failure, Finding& finding) {
   if (stated != nullptr && stated->is_mixed)
     return add_try(
         finding,
-        "Record it so that lines are told apart: TF_CPP_LOG_THREAD_ID=1 puts the thread in front of each, or "
+        "Record it so that their lines can be told apart: TF_CPP_LOG_THREAD_ID=1 puts the thread in front of each, or "
         "run with one GPU.");
   const std::uint64_t form = stated == nullptr ? 0 : stated->form;
   try_settings(subject, failure.slot, shortage, form, finding);

@@ -75,18 +75,18 @@ TEST(PoolKinds, TheSettingIsThatOfThePool) {
                                              "per_process_gpu_memory_fraction",
                                              "XLA_CLIENT_MEM_FRACTION",
                                              "cuda_malloc_async",
-                                             "host, not of the GPU",
+                                             "host memory (RAM), not GPU memory",
                                              "not known by its name",
                                              "plugin"};
   for (const Row& row :
        {Row{"GPU_0_bfc", "GPU:0", {"per_process_gpu_memory_fraction", "cuda_malloc_async"}},
-        Row{"mklcpu", "CPU:0", {"TF_MKL_ALLOC_MAX_BYTES=", "host, not of the GPU"}},
-        Row{"cpu", "CPU:0", {"TF_CPU_BFC_MEM_LIMIT_IN_MB=", "host, not of the GPU"}},
-        Row{"bfc_cpu_allocator_for_gpu", "CPU:0", {"TF_CPU_BFC_MEM_LIMIT_IN_MB=", "host, not of the GPU"}},
-        Row{"gpu_host_bfc", "GPU:0", {"TF_GPU_HOST_MEM_LIMIT_IN_MB=", "host, not of the GPU"}},
-        Row{"cuda_host_bfc", "GPU:0", {"TF_CUDA_HOST_MEM_LIMIT_IN_MB=", "host, not of the GPU"}},
-        Row{"xla_gpu_host_bfc", "GPU:0", {"XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB=2", "host, not of the GPU"}},
-        Row{"some_host_bfc", "GPU:0", {"host, not of the GPU"}},
+        Row{"mklcpu", "CPU:0", {"TF_MKL_ALLOC_MAX_BYTES=", "host memory (RAM), not GPU memory"}},
+        Row{"cpu", "CPU:0", {"TF_CPU_BFC_MEM_LIMIT_IN_MB=", "host memory (RAM), not GPU memory"}},
+        Row{"bfc_cpu_allocator_for_gpu", "CPU:0", {"TF_CPU_BFC_MEM_LIMIT_IN_MB=", "host memory (RAM), not GPU memory"}},
+        Row{"gpu_host_bfc", "GPU:0", {"TF_GPU_HOST_MEM_LIMIT_IN_MB=", "host memory (RAM), not GPU memory"}},
+        Row{"cuda_host_bfc", "GPU:0", {"TF_CUDA_HOST_MEM_LIMIT_IN_MB=", "host memory (RAM), not GPU memory"}},
+        Row{"xla_gpu_host_bfc", "GPU:0", {"XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB=2", "host memory (RAM), not GPU memory"}},
+        Row{"some_host_bfc", "GPU:0", {"host memory (RAM), not GPU memory"}},
         Row{"PluggableDevice_0_bfc", "XPU:0", {"plugin", "the device XPU:0"}},
         Row{"mlu_3_bfc", "MLU:3", {"not known by its name", "the device MLU:3"}},
         Row{"gpu_bfc", "GPU:0", {"not known by its name", "the device GPU:0"}}}) {
@@ -150,9 +150,9 @@ TEST(PoolKinds, EqualAddressesOfTwoPoolsAreNotMixed) {
     const std::vector<Finding> found = out_of_memory_of((first ? other + zero : zero + other) + end);
     ASSERT_EQ(found.size(), 2U);
     EXPECT_EQ(found[0].cause, "fragmented") << found[0].message;
-    EXPECT_TRUE(holds(found[0].message, "424.00 MiB are in use")) << found[0].message;
+    EXPECT_TRUE(holds(found[0].message, "424.00 MiB is in use")) << found[0].message;
     EXPECT_EQ(found[1].cause, "exhausted") << found[1].message;
-    EXPECT_TRUE(holds(found[1].message, "824.00 MiB are in use")) << found[1].message;
+    EXPECT_TRUE(holds(found[1].message, "824.00 MiB is in use")) << found[1].message;
   }
 }
 
@@ -273,7 +273,7 @@ TEST(PoolKinds, WhatTheRuntimeSawAsItBeganIsUsed) {
   };
   const Finding held = told_of(start("381.44MiB") + copy);
   EXPECT_EQ(held.cause, "other-process") << held.message;
-  EXPECT_TRUE(holds(held.message, "381.44 MiB of its 11.90 GiB were free"));
+  EXPECT_TRUE(holds(held.message, "381.44 MiB of its 11.90 GiB was free"));
   EXPECT_EQ(told_of(start("381.44MiB") + raised("1048576,1024", "GPU:0", "GPU_0_bfc")).confidence, Confidence::kProved);
   EXPECT_EQ(told_of(start("11.53GiB") + copy).cause, "");
   EXPECT_TRUE(holds(told_of(made("381", 0) + copy).message, "The pool was made with 381"));

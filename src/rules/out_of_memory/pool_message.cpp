@@ -34,8 +34,8 @@ void add_map(const Case& subject, Finding& finding) {
     return add_try(
         finding,
         "Give Faultline the pool's whole map, from \"Current allocation summary\" or the first \"BFCAllocator "
-        "dump\" line to the totals at its end (\"Sum Total of in-use chunks\", \"Stats\"): with it the cause "
-        "is told.");
+        "dump\" line to the totals at its end (\"Sum Total of in-use chunks\", \"Stats\"): it shows the "
+        "cause.");
   const std::string who = owner_words(subject.statements().error);
   add_try(finding, "The pool's map, which would show the cause, is not in this text. " +
                        (who == "JAX"          ? std::string("JAX prints it only with TF_CPP_MIN_LOG_LEVEL=0")
@@ -78,7 +78,7 @@ bool judge_refused(const Case& subject, Finding& finding) {
   conclude(finding, Confidence::kProved,
            owner_words(stated) + " asked the driver for " + size_words(stated) +
                (stated.call == "unified memory"
-                    ? " of unified memory, which lies in the GPU's and the host's memory together, and got none. How "
+                    ? " of unified memory, which spans GPU memory and host memory, and got none. How "
                       "much was free of either is not in this text."
                     : " and got none: the device had no room for it. How much was free, and who held the rest, is not "
                       "in this text."));
@@ -104,7 +104,7 @@ bool tell_start(const StatedError& stated, Finding& finding) {
     finding.cause = "other-process";
     finding.confidence = is_short ? Confidence::kProved : Confidence::kLikely;
     finding.message += fmt::format(
-        " The GPU was nearly full before this program had allocated anything: {} of its {} were free when it began, so "
+        " The GPU was nearly full before this program had allocated anything: {} of its {} was free when it began, so "
         "{} "
         "were held by others (or by an earlier run that is still alive).",
         shown(*stated.start_free), shown(*stated.start_capacity), shown(gone));
@@ -204,10 +204,10 @@ bool judge_host_pool(const StatedError& stated, Finding& finding) {
 // A copy to the GPU that found no memory.
 void judge_disguised(const StatedError& stated, Finding& finding) {
   conclude(finding, Confidence::kLikely,
-           std::string("A copy to the GPU had no memory for its target") +
+           std::string("A copy to the GPU had no room for its target") +
                (stated.text.find("Dst tensor") == std::string::npos
                     ? ". "
-                    : ": TensorFlow's words for that are that the target is not initialized. ") +
+                    : ": TensorFlow says of that only that the target is not initialized. ") +
                "GPU memory ran out; the text does not say how much it needed.");
   if (tell_start(stated, finding)) return;
   add_try(finding,
@@ -297,10 +297,10 @@ void add_other_maps(const Case& subject, bool has_own, Finding& finding) {
   if (has_own || !subject.statements().message_only || pools.empty()) return;
   if (std::any_of(pools.begin(), pools.end(), [](const DumpedPool& pool) { return pool.is_mixed; })) {
     finding.message +=
-        " Two maps are mixed in this text, line by line, and nothing tells which pool is which, so they show no cause.";
+        " Two maps are mixed in this text, line by line, and nothing shows which pool is which, so they show no cause.";
     return add_try(
         finding,
-        "Record it so that lines are told apart: TF_CPP_LOG_THREAD_ID=1 puts the thread in front of each, or "
+        "Record it so that their lines can be told apart: TF_CPP_LOG_THREAD_ID=1 puts the thread in front of each, or "
         "run with one GPU.");
   }
   const Trace& trace = subject.trace();
@@ -310,7 +310,7 @@ void add_other_maps(const Case& subject, bool has_own, Finding& finding) {
   finding.message += std::string(
                          " The map in this text is of another failure: its pool, or its request, is not what this "
                          "message names") +
-                     (is_told ? "; it is told by itself." : ".");
+                     (is_told ? "; it has a finding of its own." : ".");
 }
 
 }  // namespace
@@ -322,11 +322,10 @@ void judge_tensorflow(Case& subject, Finding& finding) {
   if (judge_constant(subject, finding)) return;
   if (judge_refused(subject, finding)) return;
   if (stated.kind == ErrorKind::kPoolGrowth) {
-    conclude(
-        finding, Confidence::kHint,
-        who + " asked the driver for a pool of " + size_words(stated) +
-            " and did not get it; at its first refusal it goes on with less, so this line alone is no failure, but "
-            "something else held the device's memory.");
+    conclude(finding, Confidence::kHint,
+             who + " asked the driver for a pool of " + size_words(stated) +
+                 " and was refused; it then tries with less, so this line alone is not a failure, but "
+                 "something else held the device's memory.");
     finding.severity = Severity::kWarning;
     return add_try(finding, "See who holds the device: nvidia-smi; and let the pool grow as needed: " +
                                 std::string(who == "TensorFlow" ? "TF_FORCE_GPU_ALLOW_GROWTH=true"
@@ -337,15 +336,15 @@ void judge_tensorflow(Case& subject, Finding& finding) {
   if (stated.benign) {
     finding.severity = Severity::kNote;
     return conclude(finding, Confidence::kLikely,
-                    who + " could not get " + size_words(stated) +
-                        " of scratch memory and went on without it: slower, no failure, as its message says.");
+                    who + " could not allocate " + size_words(stated) +
+                        " of scratch memory and went on without it: slower, but not a failure, as its message says.");
   }
   if (stated.disguised) {
     judge_disguised(stated, finding);
   } else {
     conclude(
         finding, Confidence::kLikely,
-        who + " could not find " + size_words(stated) +
+        who + " had no room for " + size_words(stated) +
             (stated.tensor_shape.empty() ? "" : " for a tensor of shape " + stated.tensor_shape) +
             (stated.op.empty() ? "" : (stated.tensor_shape.empty() ? " for " : " of ") + op_words(stated)) +
             " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
@@ -402,9 +401,9 @@ void judge_jax(Case& subject, Finding& finding) {
     const bool is_short = surely_less(*stated.free, *stated.requested);
     finding.cause = is_short ? "exhausted" : surely_at_least(*stated.free, *stated.requested) ? "fragmented" : "";
     conclude(finding, is_short ? Confidence::kProved : Confidence::kLikely,
-             shown(*stated.requested) + " was requested, and " + shown(*stated.free) + " were free" +
+             shown(*stated.requested) + " was requested, and " + shown(*stated.free) + " was free" +
                  (is_short                ? "."
-                  : finding.cause.empty() ? ", as far as the rounded numbers tell: too little, or in pieces."
+                  : finding.cause.empty() ? ": too little, or in pieces; the rounded numbers do not show which."
                                           : ", but not in one piece."));
     if (!finding.cause.empty())
       add_evidence(finding, "inequality",
@@ -415,7 +414,7 @@ void judge_jax(Case& subject, Finding& finding) {
   }
   conclude(
       finding, Confidence::kLikely,
-      "XLA could not find " + size_words(stated) +
+      "XLA had no room for " + size_words(stated) +
           " in its memory pool; the message says neither how full the pool was nor whether the space was in pieces.");
   const auto failure = pool_failure(subject);
   if (!failure && judge_host_pool(stated, finding)) return;
@@ -426,11 +425,11 @@ void judge_jax(Case& subject, Finding& finding) {
   const bool is_unified = stated.status.starts_with(kUnified);
   if (is_unified) {
     finding.message +=
-        " The pool takes unified memory, which lies in the GPU's and the host's memory together, and the "
+        " The pool takes unified memory, which spans GPU memory and host memory, and the "
         "driver had refused " +
-        stated.status.substr(kUnified.size()) + " of it before, so both together did not suffice.";
+        stated.status.substr(kUnified.size()) + " of it before, so both together were not enough.";
     add_try(finding,
-            "See what RAM there is beside the GPU's memory (free -h, and a container's own limit): unified memory "
+            "See what RAM there is beside GPU memory (free -h, and a container's own limit): unified memory "
             "(TF_FORCE_UNIFIED_MEMORY=1 with a fraction above 1) spills into it.");
   }
   if (stated.status == "autotuner") {
@@ -445,18 +444,18 @@ void judge_jax(Case& subject, Finding& finding) {
     if (stated.executable_temporaries)
       add_evidence(finding, "executable_temporaries_bytes", stated.executable_temporaries->middle());
     finding.message +=
-        " The program that it had compiled needs " + shown(*stated.executable_total) + " in all" +
+        " The compiled program needs " + shown(*stated.executable_total) + " in all" +
         (stated.executable_temporaries ? ", " + shown(*stated.executable_temporaries) + " of it for temporaries"
                                        : std::string()) +
         (buffers.empty() ? "." : "; its largest buffers: " + buffers + ".");
     // of what JAX's pool takes by itself
     if (stated.executable_total->min >= kGiB && finding.cause.empty() && stated.other_framework != "TensorFlow")
       finding.message += fmt::format(
-          " JAX's pool is three quarters of the GPU unless it is told otherwise: a GPU of less "
-          "than {} cannot run it so, whatever else is held.",
+          " JAX's pool is three quarters of the GPU unless set otherwise: a GPU of less than {} "
+          "cannot run it so, whatever else is held.",
           format_bytes(stated.executable_total->middle() / 3 * 4));
   } else if (!buffers.empty()) {
-    finding.message += " The largest buffers of the program that it had compiled: " + buffers + ".";
+    finding.message += " The largest buffers of the compiled program: " + buffers + ".";
   }
   // What is missing is small beside any GPU's memory: what was held before it is the matter, not this program.
   const bool is_small = stated.requested && stated.requested->max <= kSmallRequest &&

@@ -137,7 +137,7 @@ TEST(PoolTexts, EachFrameworkGetsItsOwnAdvice) {
       {"jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Attempting to allocate 32.00G. That was not "
        "possible. "
        "There are 14.48G free.; (0x0x0_HBM0)\n",
-       {"14.48 GiB were free"},
+       {"14.48 GiB was free"},
        lacks({"MEM_FRACTION", "MIN_LOG_LEVEL"})},
       // PyTorch's own text keeps PyTorch's advice
       {"RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED\n  File \"/x/torch/nn/conv.py\", line 3\n",

@@ -60,7 +60,7 @@ std::string message_of(const Refused& refused) {
                 ? fmt::format(", which has {} (0 to {})", refused.size, refused.size - 1)
                 : fmt::format(" in a dimension of {} entries (0 to {})", refused.size, refused.size - 1);
   return fmt::format(
-      "Index {} was asked for{}{}. The operation checked it and raised before anything ran: no memory was touched.",
+      "Index {} was requested{}{}. The operation checked it and raised before anything ran: no memory was touched.",
       refused.index, refused.dimension >= 0 ? fmt::format(" of dimension {}", refused.dimension) : "", among);
 }
 

@@ -36,9 +36,9 @@ TEST(IndexRefused, WhatWasCaughtIsAWarning) {
 
 TEST(IndexRefused, SaysOfWhatTheSizeIs) {
   const auto said = [](const std::string& words) { return refused(words).at(0).message; };
-  EXPECT_NE(said("indices[2] = 1005 is not in [0, 1000)").find("1005 was asked for in a dimension of 1000 entries"),
+  EXPECT_NE(said("indices[2] = 1005 is not in [0, 1000)").find("1005 was requested in a dimension of 1000 entries"),
             std::string::npos);
-  EXPECT_NE(said("slice index 25 of dimension 1 out of bounds.").find("25 was asked for of dimension 1, which has 20"),
+  EXPECT_NE(said("slice index 25 of dimension 1 out of bounds.").find("25 was requested of dimension 1, which has 20"),
             std::string::npos);
 }
 

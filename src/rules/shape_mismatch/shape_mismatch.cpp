@@ -53,7 +53,7 @@ std::string place_text(const Given& given, const Facts& facts) {
 
 std::string about(Trouble trouble) {
   switch (trouble) {
-    case Trouble::kDtype: return "their types do not go together";
+    case Trouble::kDtype: return "their types do not match";
     case Trouble::kDevice: return "they are not on one device";
     default: return "their shapes do not fit";
   }

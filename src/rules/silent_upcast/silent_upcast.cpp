@@ -122,7 +122,7 @@ void tell_double(const Facts& facts, std::size_t slot, const Group& group, std::
                     (spread ? ", and what was computed from it is float64 too." : ".");
   finding.memory =
       text_of(facts, entry->id) +
-      " was float64 on the host already, which is NumPy's default type; nothing on the device asked for it.";
+      " was float64 on the host already, which is NumPy's default type; nothing on the device requires it.";
   if (group.alive_at_focus != 0) {
     finding.evidence.push_back({"float64_bytes", static_cast<std::int64_t>(group.held_at_focus)});
     finding.evidence.push_back({"float64_tensors", static_cast<std::int64_t>(group.alive_at_focus)});

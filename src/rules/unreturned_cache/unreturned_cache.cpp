@@ -48,7 +48,7 @@ void note_private_pools(const Trace& trace, std::uint16_t device, std::vector<Fi
   finding.device = device;
   finding.bytes = idle;
   finding.message =
-      format_bytes(idle) + " of the " + format_bytes(reserved) + " that PyTorch holds lie free in " +
+      format_bytes(idle) + " of the " + format_bytes(reserved) + " that PyTorch holds is free in " +
       (pools.size() == 1 ? std::string("a private pool") : format_count(pools.size()) + " private pools") +
       " (of CUDA graphs, or of torch.cuda.MemPool): only their own graphs and tensors are served from " +
       "there, and torch.cuda.empty_cache() cannot return it while they live.";

@@ -21,10 +21,10 @@ constexpr auto kOthers = std::to_array<OtherError>({
      "The last batch has one sample: DataLoader(drop_last=True), a larger batch, or model.eval() for inference."},
     {"element 0 of tensors does not require grad", "this is backward on a tensor that depends on nothing to train",
      "Look for torch.no_grad(), .detach(), .item() or frozen parameters between the model and the loss."},
-    {"Segmentation fault", "this is a segmentation fault: the host's code touched memory of the host that it may not",
+    {"Segmentation fault", "this is a segmentation fault: code on the CPU touched host memory that it may not",
      "python -X faulthandler … prints the Python lines where it happened; an extension or library of another "
      "version is the usual reason."},
-    {"Signal 11 (SIGSEGV)", "this is a segmentation fault: the host's code touched memory of the host that it may not",
+    {"Signal 11 (SIGSEGV)", "this is a segmentation fault: code on the CPU touched host memory that it may not",
      "python -X faulthandler … prints the Python lines where it happened; an extension or library of another "
      "version is the usual reason."},
 });

@@ -420,7 +420,7 @@ std::string cpu_build_words(const std::string& folder) {
   return fmt::format(
       "no call to the CUDA driver was seen: the program uses {}, built for the CPU alone, which never calls the "
       "driver; "
-      "nothing can be said of its GPU memory. What it would take on a GPU is told without one: faultline plan --gpu T4 "
+      "nothing can be said of its GPU memory. What it would take on a GPU, without one: faultline plan --gpu T4 "
       "-- {}. To record it, install a build with CUDA",
       names, command);
 }

@@ -77,7 +77,7 @@ function showAllocation(model, at, into) {
     if (text) list.append(element("dt", name), element("dd", text));
   };
   const place = model.lineOf(at);
-  add("size", bytesText(model.size[at]) + ` (${countText(model.size[at])} bytes` + (model.slack[at] > 0 ? `, ${countText(model.size[at] - model.slack[at])} asked for` : "") + ")");
+  add("size", bytesText(model.size[at]) + ` (${countText(model.size[at])} bytes` + (model.slack[at] > 0 ? `, ${countText(model.size[at] - model.slack[at])} requested` : "") + ")");
   add("line", model.placeText(place, false) || "not known");
   const links = place ? sourceLinks(model, place) : null;
   if (links) list.append(element("dt", ""), links);

@@ -80,7 +80,7 @@ class SegmentMap {
     const { model } = this;
     const parts = [`${countText(this.segments.length)} segment${this.segments.length === 1 ? "" : "s"}, ${bytesText(reserved)}`];
     if (model.allKept && model.segments === model.segmentCount) {
-      parts.push(`${bytesText(live)} in use`, `${bytesText(reserved - live)} free, the largest piece ${bytesText(largest)}`, `${bytesText(Math.max(0, stuck))} of it in segments that are in use, and so cannot be given back whole`);
+      parts.push(`${bytesText(live)} in use`, `${bytesText(reserved - live)} free, the largest piece ${bytesText(largest)}`, `${bytesText(Math.max(0, stuck))} of it in segments that are in use, so it cannot be freed whole`);
     } else {
       parts.push(`${bytesText(live)} of it are allocations that are kept one by one; what is left blank is free or holds smaller ones`);
     }

@@ -39,12 +39,12 @@ def not_judged(report, rule):
 
 
 ENDINGS = {
-    "11": (-11, "was ended by signal 11 (SIGSEGV)"),
-    "9": (-9, "was ended by signal 9 (SIGKILL)"),
-    "15": (-15, "was ended by signal 15 (SIGTERM)"),
-    "7": (-7, "was ended by signal 7 (SIGBUS)"),
-    "abort": (-6, "was ended by signal 6 (SIGABRT)"),
-    "throw": (-6, "was ended by signal 6 (SIGABRT)"),
+    "11": (-11, "was killed by signal 11 (SIGSEGV)"),
+    "9": (-9, "was killed by signal 9 (SIGKILL)"),
+    "15": (-15, "was killed by signal 15 (SIGTERM)"),
+    "7": (-7, "was killed by signal 7 (SIGBUS)"),
+    "abort": (-6, "was killed by signal 6 (SIGABRT)"),
+    "throw": (-6, "was killed by signal 6 (SIGABRT)"),
     "status": (3, "ended with status 3;"),
     "_exit": (0, "ended without exit(), by _exit()"),
 }
@@ -382,7 +382,7 @@ def test_a_signal_is_told_beside_an_error_that_was_found(tmp_path):
     program = f"{shlex.quote(str(PROGRAMS / 'takes'))} fills-beyond; kill -SEGV $$"
     _, report, _ = run(tmp_path, "sh", "-c", program)
     assert [finding["rule"] for finding in report["findings"]] == ["api/bad-copy"]
-    assert any("was ended by signal 11 (SIGSEGV)" in sentence for sentence in report["input"]["unseen"])
+    assert any("was killed by signal 11 (SIGSEGV)" in sentence for sentence in report["input"]["unseen"])
 
 
 @pytest.mark.parametrize(

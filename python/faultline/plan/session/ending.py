@@ -28,7 +28,7 @@ def complete(end_now) -> None:
 
 def end_caught(notes, finish) -> None:
     """The program has caught the stop (`except BaseException`) and goes on: its process is ended, with what was seen."""
-    notes.add("mode", "the program caught the dry run's stop and went on; it was ended there", "")
+    notes.add("mode", "the program caught the dry run's stop and went on; it was stopped there", "")
     finish()
     for stream in (sys.stdout, sys.stderr):
         try:

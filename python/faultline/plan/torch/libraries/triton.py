@@ -23,7 +23,7 @@ def launched(session, args, kwargs) -> Launched:
 
     session.notes.add(
         "kernel",
-        "triton kernels were not launched: what they write is not known, and what they take in registers and shared memory is none of the GPU's memory",
+        "triton kernels were not launched: what they write is not known, and what they take in registers and shared memory is not GPU memory",
     )
     for value in (*args, *kwargs.values()):
         if isinstance(value, torch.Tensor) and value.is_cuda and not session.values.everything:

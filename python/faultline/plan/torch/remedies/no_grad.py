@@ -119,7 +119,8 @@ class NoGrad(Remedy):
                 what = "Call the model under torch.no_grad(): no backward pass was seen"
         else:
             named = ", ".join(f"{place.rpartition('/')[2]}" for place in places[:3])
-            more = f" and {len(places) - 3} more lines" if len(places) > 3 else ""
+            left = len(places) - 3
+            more = f" and {left} more line{'' if left == 1 else 's'}" if left > 0 else ""
             what = f"Run the forward passes that no backward pass follows under torch.no_grad(): {named}{more}"
         edits = [edit for place in places for edit in Statement(place).wrapped("with torch.no_grad():")]
         yield Offer(
