@@ -15,6 +15,7 @@ import time
 from ..._file_owner import is_library, is_own
 from ...common.stacks import Stacks, user_line
 from ..source import vary
+from ..source.reader import note_main
 from . import ending
 from .device import HEAP_DRIVER, OutOfMemory, PoolDevice
 from .estimates import Estimated, may_be_taken
@@ -70,7 +71,7 @@ class PoolSession(Session):
         self.started = time.monotonic()
         if self.options.get("overcommit"):
             self._grow_after(self.options.get("refused") or 0)
-        vary.note_main()
+        note_main()
 
     def _opened(self, trace: str) -> PoolDevice:
         def made(settings: str) -> PoolDevice:

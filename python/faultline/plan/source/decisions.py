@@ -13,9 +13,8 @@ from __future__ import annotations
 import ast
 import linecache
 import os
-import sys
 
-from ..._file_owner import is_library, is_own
+from .reader import calling_frame, source_of
 
 SIZE, BRANCH, PERHAPS = "size", "branch", "perhaps"  # the last: a branch that may take something, or not
 _FRACTION, _WHOLE, _TRUTH, _COMPARED = "fraction", "whole", "truth", "compared"
@@ -33,30 +32,16 @@ _MAKES = set(
     "new_empty new_full repeat repeat_interleave cuda matmul bmm einsum backward".split()
 )
 _TRUTHS = {"any", "all", "bool", "item", "isfinite", "isnan", "isinf", "logical_not", "logical_and", "logical_or"}
-_trees: dict = {}
 _judged: dict = {}
 _ends: dict = {}
 _checks: dict = {}
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 
 
-def _tree(file: str):
-    """The file's syntax, and each node's parent; None where there is no source."""
-    if file not in _trees:
-        try:
-            tree = ast.parse("".join(linecache.getlines(file)) or "?")
-            _trees[file] = tree, {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-        except (SyntaxError, ValueError, RecursionError):
-            _trees[file] = None
-    return _trees[file]
-
-
 def of_read(value) -> tuple[str, str] | None:
     """What a stand-in that is read now may decide, and the line that reads it; None: nothing."""
-    frame = sys._getframe(1)
-    while frame is not None and is_own(frame.f_code.co_filename):
-        frame = frame.f_back
-    if frame is None or is_library(frame.f_code.co_filename):
+    frame = calling_frame()
+    if frame is None:
         return None
     kind = _TRUTH if isinstance(value, bool) else _WHOLE if isinstance(value, int) else _FRACTION
     key = (frame.f_code.co_filename, frame.f_lineno, kind)
@@ -70,15 +55,13 @@ def of_read(value) -> tuple[str, str] | None:
 
 def goes_on() -> bool | None:
     """The truth value with which an `if …: raise` or an `assert` of the program's, which reads one now, does not raise; None: it is no such statement."""
-    frame = sys._getframe(1)
-    while frame is not None and is_own(frame.f_code.co_filename):
-        frame = frame.f_back
-    if frame is None or is_library(frame.f_code.co_filename):
+    frame = calling_frame()
+    if frame is None:
         return None
     key = frame.f_code.co_filename, frame.f_lineno
     if key not in _checks:
         way = _Way(key[0])
-        _checks[key] = _passes(way.statement(key[1]) if way.found is not None else None)
+        _checks[key] = _passes(way.statement(key[1]) if way.source is not None else None)
     return _checks[key]
 
 
@@ -106,9 +89,7 @@ def _needed(test, wanted: bool) -> bool | None:
 
 def of_copy() -> tuple[str, str] | None:
     """The same for whole numbers that tolist() reads; other copies are the program's data."""
-    frame = sys._getframe(1)
-    while frame is not None and is_own(frame.f_code.co_filename):
-        frame = frame.f_back
+    frame = calling_frame()
     if frame is None or "tolist(" not in linecache.getline(frame.f_code.co_filename, frame.f_lineno):
         return None
     return of_read(0)
@@ -202,14 +183,14 @@ def _is_false(limit, frame) -> bool:
 
 class _Way:
     def __init__(self, file: str):
-        self.found = _tree(file)
-        self.tree, self.parents = self.found or (None, {})
+        self.source = source_of(file)
+        self.tree, self.parents = (self.source.tree, self.source.parents) if self.source else (None, {})
         self.seen: set = set()
         self.ends: dict = {}  # of loops, by their statement
         self.part = None  # of the last `and` on the way
 
     def judge(self, line: int, kind: str) -> str | None:
-        if self.found is None:
+        if self.source is None:
             return SIZE if kind == _WHOLE else None
         statement = self.statement(line)
         if statement is None:

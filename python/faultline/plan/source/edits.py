@@ -8,7 +8,7 @@ import linecache
 import re
 from dataclasses import dataclass
 
-from ..._file_owner import is_library, is_own
+from .reader import source_of, source_of_program
 
 
 @dataclass
@@ -31,19 +31,16 @@ class Statement:
     def __init__(self, place: str):
         self.file, at = split_place(place)
         self.node, self.lines = None, []
-        if not at or is_library(self.file) or is_own(self.file):
+        source = source_of_program(self.file) if at else None
+        if source is None:
             return
-        lines = linecache.getlines(self.file)
-        try:
-            tree = ast.parse("".join(lines))
-        except (SyntaxError, ValueError):
-            return
+        lines, tree = source.lines, source.tree
         self._tree = tree
         for node in ast.walk(tree):
             if isinstance(node, ast.stmt) and not hasattr(node, "body") and node.lineno <= at <= node.end_lineno:
                 self.node = node
         if self.node is not None:
-            self.lines = [line.rstrip("\n") for line in lines[self.node.lineno - 1 : self.node.end_lineno]]
+            self.lines = lines[self.node.lineno - 1 : self.node.end_lineno]
             alone = lines[self.node.lineno - 1][: self.node.col_offset].strip() == ""
             self.node = self.node if alone and ";" not in self.lines[-1] else None
 
@@ -197,10 +194,10 @@ def with_imports(edits: list[Edit]) -> list[Edit]:
     """And the imports that their new lines need and that the file has not."""
     more = []
     for file in dict.fromkeys(edit.file for edit in edits):
-        try:
-            tree = ast.parse("".join(linecache.getlines(file)))
-        except (SyntaxError, ValueError):
+        source = source_of(file)
+        if source is None:
             continue
+        tree = source.tree
         new = "\n".join(line for edit in edits if edit.file == file for line in edit.new)
         imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
         if not imports:

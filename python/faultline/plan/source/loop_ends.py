@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from ..._file_owner import is_library, is_own
 from . import decisions
+from .reader import calling_frame
 
 _FEW = 3  # rounds
 _MOST_EVENTS = 20_000  # calls, until a statement that was not reached is given up
@@ -31,10 +31,8 @@ class LoopEnds:
 
     def read(self) -> None:
         """A number or truth value that is not computed is read now."""
-        frame = sys._getframe(1)
-        while frame is not None and is_own(frame.f_code.co_filename):
-            frame = frame.f_back
-        if frame is None or is_library(frame.f_code.co_filename):
+        frame = calling_frame()
+        if frame is None:
             return
         file, line = frame.f_code.co_filename, frame.f_lineno
         for end in decisions.ends_after(file, line):

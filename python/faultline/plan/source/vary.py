@@ -12,11 +12,10 @@ import os
 import sys
 import threading
 
-from ..._file_owner import is_library, is_own
+from ..._file_owner import is_library
+from .reader import program_sources
 
 found: list[dict] = []  # where the constants stood
-_main: list[str] = []
-_MOST_FILES, _LARGEST_FILE = 200, 1 << 20
 
 
 class _Rewrite(ast.NodeTransformer):
@@ -119,32 +118,11 @@ class _Rewrite(ast.NodeTransformer):
         return node
 
 
-def note_main() -> None:
-    """Python takes the main file's name away when it has run."""
-    file = getattr(sys.modules.get("__main__"), "__file__", None)
-    if isinstance(file, str):
-        _main.append(os.path.abspath(file))
-
-
-def program_trees():
-    """The files that the program has loaded and that are its own, parsed."""
-    loaded = [vars(module).get("__file__") for module in list(sys.modules.values()) if hasattr(module, "__dict__")]
-    files = {os.path.abspath(f) for f in (*loaded, *_main) if isinstance(f, str)}
-    own = sorted(f for f in files if not is_library(f) and not is_own(f) and not f.endswith(".so"))
-    for file in own[:_MOST_FILES]:
-        try:
-            with open(file, "rb") as source:
-                tree = ast.parse(source.read(_LARGEST_FILE), file)
-        except (OSError, SyntaxError, ValueError, RecursionError):
-            continue
-        yield file, tree
-
-
 def numbers_of_program(names: tuple) -> list[dict]:
     """Where numbers of these names stand in the files that the program has loaded and that are its own."""
     numbers: list[dict] = []
-    for file, tree in program_trees():
-        _Rewrite(dict.fromkeys(names), file, numbers).visit(tree)
+    for source in program_sources():
+        _Rewrite(dict.fromkeys(names), source.file, numbers).visit(source.tree)  # changes nothing: no name has a number
     return numbers
 
 

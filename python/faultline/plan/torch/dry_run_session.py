@@ -15,7 +15,7 @@ from ..session import ending, summary
 from ..session.gpu import Gpu, VisibleGpus
 from ..session.session import Session, current, make_current
 from ..session.unplannable import Unplannable
-from ..source import vary
+from ..source.reader import note_main
 
 
 class DryRunSession(Session):
@@ -90,7 +90,7 @@ class DryRunSession(Session):
         self.holders = Holders(self)
         self.rank = Rank(self)
         self.watch = None  # of its process groups
-        vary.note_main()
+        note_main()
         self.started = time.monotonic()
 
     def start(self) -> None:

@@ -6,9 +6,8 @@ What is offered is what was seen: an argument of a function that is called again
 from __future__ import annotations
 
 import functools
-import sys
 
-from ...._file_owner import is_library, is_own
+from ...source.reader import calling_frame
 from ..functions.jaxpr_cost import kind_of_array, names_of_arguments
 from .recomputation import Recomputation, name_of
 
@@ -252,9 +251,7 @@ def _offer(name: str, value: str, label: str, what: str, cost: int, running: flo
 
 
 def _line_of_program() -> str:
-    frame = sys._getframe(1)
-    while frame is not None and is_own(frame.f_code.co_filename):
-        frame = frame.f_back
-    if frame is None or is_library(frame.f_code.co_filename):
+    frame = calling_frame()
+    if frame is None:
         return ""
     return f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"

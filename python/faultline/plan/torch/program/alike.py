@@ -11,7 +11,7 @@ import types
 import torch
 
 from ...._file_owner import is_library, is_own
-from ...source import vary
+from ...source.reader import is_of_program, program_frames, program_sources, source_of
 
 _ALIKE = 3  # so many steps in a row
 _DEEPEST = 4  # functions of the program that are looked into, one from the other
@@ -91,17 +91,14 @@ class _Loop:
 def _loop_of(frame) -> _Loop | None:
     """The loop of the program around what runs now, if each of its rounds does the same."""
     inside: set = set()
-    while frame is not None:
-        code = frame.f_code
-        if not is_own(code.co_filename) and not is_library(code.co_filename):
-            function = _function_of(code)
-            inside.add(code)
-            loops = [node for node in _within(function) if _is_loop(node) and _holds(node, frame.f_lineno)]
-            if loops:
-                return _judged(loops[-1], frame, inside)
-            if not _is_plain(function.body, frame, frame.f_lineno, set(), inside, 0):
-                return None
-        frame = frame.f_back
+    for at in program_frames(frame):
+        function = _function_of(at.f_code)
+        inside.add(at.f_code)
+        loops = [node for node in _within(function) if _is_loop(node) and _holds(node, at.f_lineno)]
+        if loops:
+            return _judged(loops[-1], at, inside)
+        if not _is_plain(function.body, at, at.f_lineno, set(), inside, 0):
+            return None
     return None
 
 
@@ -121,16 +118,11 @@ def _judged(loop, frame, inside) -> _Loop | None:
 
 
 def _function_of(code):
-    with open(code.co_filename, "rb") as file:
-        tree = ast.parse(file.read(1 << 20))
-    if code.co_name == "<module>":
-        return tree
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == code.co_name:
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            if first == code.co_firstlineno:
-                return node
-    raise ValueError("a function without a source")
+    source = source_of(code.co_filename)
+    node = source.function_of(code) if source is not None else None
+    if node is None:
+        raise ValueError("a function without a source")
+    return node
 
 
 def _within(node):
@@ -321,7 +313,7 @@ def _function_is_same(function, inside, depth) -> bool:
 def _has_hooks(owner) -> bool:
     """Functions of the program's own that run with it."""
     return any(
-        not is_own(code.co_filename) and not is_library(code.co_filename)
+        is_of_program(code.co_filename)
         for name, hooks in vars(owner).items()
         if "hooks" in name and isinstance(hooks, dict)
         for hook in hooks.values()
@@ -343,12 +335,11 @@ def _model_is_same(model, inside, depth) -> bool:
 def _defined() -> tuple[frozenset, frozenset]:
     """Names of the program's functions, and of those that an attribute's look runs."""
     functions, properties = set(), set()
-    for _file, tree in vary.program_trees():
-        for node in ast.walk(tree):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                functions.add(node.name)
-                if any("property" in ast.dump(decorator) for decorator in node.decorator_list):
-                    properties.add(node.name)
+    for source in program_sources():
+        functions.update(source.functions)
+        for node in (one for same in source.functions.values() for one in same):
+            if any("property" in ast.dump(decorator) for decorator in node.decorator_list):
+                properties.add(node.name)
     return frozenset(functions), frozenset(properties)
 
 

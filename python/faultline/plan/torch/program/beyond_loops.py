@@ -13,7 +13,7 @@ import torch
 import torch.utils.data
 
 from ....common.stacks import user_line
-from ...source import vary
+from ...source.reader import program_sources
 from . import phases
 
 _BATCHES = 2
@@ -163,11 +163,11 @@ def not_reached(seen: list[str]) -> list[str]:
     """Phases that the program's own files have and that were not seen, with their lines. Whether the program would come to them is not known."""
     found: dict[str, str] = {}
     here = os.path.join(os.getcwd(), "")
-    for file, tree in vary.program_trees():
-        for node in ast.walk(tree):
+    for source in program_sources():
+        for node in ast.walk(source.tree):
             name = _phase_of(node)
             if name is not None and name not in seen:
-                found.setdefault(name, f"{name} ({file.removeprefix(here)}:{node.lineno})")
+                found.setdefault(name, f"{name} ({source.file.removeprefix(here)}:{node.lineno})")
     return list(found.values())
 
 

@@ -17,8 +17,9 @@ from collections import OrderedDict, deque
 import torch
 
 from ...._file_owner import is_library, is_own
+from ...source.reader import program_frames
 from ..tensors.memory import storage_id
-from .program_names import _program_frames, _variables
+from .program_names import _variables
 
 _LEAST_COUNT, _LEAST_BYTES = 5, 1 << 19
 _MOST_LINES, _MOST_FOUND, _SAMPLES, _LEVELS = 10, 40, 3, 5
@@ -158,7 +159,7 @@ class Holders:
             while frame is not None:
                 self._running.add(id(frame))
                 frame = frame.f_back
-        for frame in _program_frames(sys._getframe(1)):
+        for frame in program_frames(sys._getframe(1)):
             modules[id(frame.f_globals)] = frame.f_globals
             if frame.f_code.co_name != "<module>":
                 for name, value in _variables(frame):

@@ -14,7 +14,7 @@ import sys
 
 import torch
 
-from ...._file_owner import is_library, is_own
+from ...source.reader import program_frames
 from ..tensors.memory import storage_id
 
 Tensor = torch.Tensor
@@ -47,16 +47,6 @@ def _storage(value) -> int:
         return storage_id(value)
     except (RuntimeError, NotImplementedError):  # sparse, nested, wrapped by vmap
         return 0
-
-
-def _program_frames(innermost=None):
-    """Of the program itself, innermost first."""
-    frame = innermost or sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if not is_own(name) and not is_library(name) and not name.startswith("<frozen"):
-            yield frame
-        frame = frame.f_back
 
 
 def _of_modules(paths, wanted: set[int]) -> dict[int, tuple[str, str]]:
@@ -111,7 +101,7 @@ def names_of(operands, paths) -> list[tuple[str, str]]:
     tensors = {_storage(operand): operand for operand in operands}
     tensors.pop(0, None)
     found = _of_modules(paths, set(tensors))
-    frame = next(_program_frames(), None)
+    frame = next(program_frames(), None)
     if frame is not None:
         for storage, name in _of_frame(frame, tensors).items():
             found.setdefault(storage, name)
@@ -143,14 +133,14 @@ def _called_in(code, at: int) -> str:
 
 def called_as() -> str:
     """What the program calls in the line of it that runs now; empty: not known."""
-    frame = next(_program_frames(), None)
+    frame = next(program_frames(), None)
     return _called_as(frame) if frame is not None else ""
 
 
 def model_name(model, taken: dict) -> str:
     """The class, where that says which model it is; else the program's variable or attribute, else the class and a number. taken: names to what refers to their models."""
     kind = type(model).__name__
-    frames = list(_program_frames())
+    frames = list(program_frames())
     variable, has_twin = "", False
     for frame in reversed(frames):
         if frame.f_code.co_name == "<module>":

@@ -4,13 +4,12 @@ source does not tell how many rounds the loop has, or its rounds are not all ali
 from __future__ import annotations
 
 import ast
-import linecache
 import re
 import sys
 from typing import NamedTuple
 
-from ...._file_owner import is_library, is_own
 from ...source.edits import Edit, name_called, split_place, unused_name
+from ...source.reader import source_of_program
 
 _AROUND = ("tqdm", "track")  # give what they are given
 _OF_A_STEP = ("step", "unscale_", "clip_grad_norm_", "clip_grad_value_")
@@ -94,13 +93,10 @@ def accumulation_edits(step_place: str, many, have_length=frozenset()) -> list[E
 
 def _loop_around(step_place: str) -> _Loop | None:
     file, at = split_place(step_place)
-    if not at or is_library(file) or is_own(file):
+    source = source_of_program(file)
+    if source is None:
         return None
-    lines = [line.rstrip("\n") for line in linecache.getlines(file)]
-    try:
-        tree = ast.parse("\n".join(lines) + "\n")
-    except (SyntaxError, ValueError):
-        return None
+    lines, tree = source.lines, source.tree
     loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and node.lineno < at <= node.end_lineno]
     return _Loop(file, at, lines, tree, max(loops, key=lambda node: node.lineno)) if loops else None
 

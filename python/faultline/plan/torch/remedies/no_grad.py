@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import zlib
 from bisect import bisect_right
 
 import torch
 
-from ...._file_owner import is_library, is_own
 from ....common.stacks import user_line
 from ...remedies.remedy import Offer, Remedy
 from ...source.edits import Statement
+from ...source.reader import program_frames
 
 _sequence = torch.autograd._get_sequence_nr
 _MOST_CALLS = 200_000
@@ -41,12 +40,7 @@ class ModelCalls:
 
     def key(self, module) -> str:
         """The same in every run of the program."""
-        frame, lines = sys._getframe(1), []
-        while frame is not None:
-            name = frame.f_code.co_filename
-            if not is_own(name) and not is_library(name):
-                lines.append(f"{name}:{frame.f_lineno}")
-            frame = frame.f_back
+        lines = [f"{frame.f_code.co_filename}:{frame.f_lineno}" for frame in program_frames()]
         return f"{zlib.crc32(' '.join(lines).encode()):08x}{'' if module.training else 'e'}"
 
     def watches(self, module) -> bool:

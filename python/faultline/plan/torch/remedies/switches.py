@@ -7,8 +7,8 @@ import ast
 import linecache
 import os
 
-from ...source import vary
 from ...source.edits import Edit, name_called
+from ...source.reader import program_sources
 
 _ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig", "ORPOConfig", "KTOConfig")
 _LIGHTNING = ("Trainer",)
@@ -37,7 +37,8 @@ _SWITCHES = {
 
 def switch(remedy: str, many="") -> tuple[str, list[Edit]]:
     """As an instruction, with the lines; empty: the program sets up its training otherwise, or has the argument already."""
-    for file, tree in vary.program_trees():
+    for source in program_sources():
+        file, tree = source.file, source.tree
         lightning = _imports(tree, ("lightning", "pytorch_lightning"))
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             for names, words in _SWITCHES[remedy]:
