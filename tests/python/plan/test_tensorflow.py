@@ -281,6 +281,52 @@ def test_a_loop_that_rebinds_is_no_leak(plan):
     assert not any(f["rule"] == "memory/leak" for f in ran.report()["findings"])
 
 
+# A function's constant lies on the GPU as long as the function lives. What a call is given again and again is let go again and again.
+CONSTANTS = {
+    "functions that live": ("kept = []\nfor _ in range(40):\n    f = tf.function(lambda x: tf.reduce_sum(x * big))\n    kept.append(f)\n    f(one); f(one)\n", 160, True),
+    "traced anew for each number": ("f = tf.function(lambda x, n: tf.reduce_sum(x * big) * n)\nfor n in range(40): f(one, n)\n", 160, True),
+    "one that is called again": ("f = tf.function(lambda x: tf.reduce_sum(x * big))\nfor _ in range(40): f(one)\n", 4, False),
+    "functions that go": ("import gc\nfor _ in range(40):\n    f = tf.function(lambda x: tf.reduce_sum(x * big))\n    f(one)\n    del f\n    gc.collect()\n", 0, False),
+    "small ones given to functions inside": ("c = tf.constant([1.0, 2.0, 3.0])\nf = tf.function(lambda x: x - c)\ng = tf.function(lambda x: tf.reduce_sum(f(x)))\nfor _ in range(40): g(tf.ones([100, 3]))\n", 0, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CONSTANTS)
+def test_constants_of_functions_live_with_their_functions(plan, case):
+    program, mebibytes, is_leak = CONSTANTS[case]
+    ran = plan(
+        "big, one = np.random.default_rng(0).random((1024, 1024), np.float32), tf.ones([1024])\n"
+        + program
+        + "print(round(used() / 2**20, 1))\n"
+    )
+    assert mebibytes <= float(ran.out) <= mebibytes + 0.1, ran.err
+    report = ran.report()
+    assert bool([f for f in report["findings"] if f["rule"] == "memory/leak"]) == is_leak
+    assert ran.summary["allocations"] < 2000
+
+
+TRACED = """
+import time
+w = tf.ones([1024, 1024])
+@tf.function
+def f(x):
+    for _ in range(TIMES):
+        time.sleep(0.5)
+        with tf.init_scope(): tf.zeros([8])
+    return tf.reduce_sum(tf.tanh(x @ w))
+for _ in range(1000000): f(tf.ones([65536, 1024]))
+"""
+
+
+@pytest.mark.parametrize("times, late, is_planned", [(4, 30, True), (4, 0, False)])
+def test_what_is_being_traced_when_the_time_is_over_runs_once_or_has_no_verdict(plan, times, late, is_planned):
+    patience = f"from faultline.plan.tensorflow import tensorflow_session\ntensorflow_session._MOST_LATE_SECONDS = {late}\n"
+    ran = plan(patience + TRACED.replace("TIMES", str(times)), seconds=1)
+    assert ran.summary["stopped"] == "after 1 seconds", ran.err
+    assert (ran.summary["unplanned"] is None) == is_planned
+    assert (ran.summary["peak_allocated"] >> 20 >= 512) == is_planned
+
+
 TRIALS = """
 x, kept = np.ones((8, 16), np.float32), []
 def made():

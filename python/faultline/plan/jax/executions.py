@@ -266,7 +266,6 @@ class Executions:
         from jax._src import array
 
         session, arrays = self._session, self._session.arrays
-        session.tick()
         stack = session.here()
         self._count(known)
         bases = [getattr(arg, "_base_array", arg) for arg in args]
@@ -299,6 +298,7 @@ class Executions:
             elif holding.arrays == 0:  # it is one of the arguments
                 session.give_back(holding.allocation)
         self._give_away(known, bases, is_real)
+        session.tick()  # what was traced and compiled is counted before the time is over
         return results
 
     def _load(self, known: Function, stack: int) -> None:

@@ -181,8 +181,13 @@ class PoolSession(Session):
         """At everything that the program does on the GPU."""
         self.operations += 1
         seconds = self.options.get("seconds")
-        if seconds and time.monotonic() - self.started - self.not_counted > seconds:
+        late = time.monotonic() - self.started - self.not_counted - seconds if seconds else 0
+        if late > 0 and self.may_be_stopped(late):
             self._stop("seconds", f"after {seconds} seconds")
+
+    def may_be_stopped(self, late_seconds: float) -> bool:
+        """Its time is over: is this a moment to end it?"""
+        return True
 
     def _stop(self, by: str, why: str) -> None:
         if threading.current_thread() is not threading.main_thread() and not self.stopped:

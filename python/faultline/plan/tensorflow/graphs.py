@@ -40,13 +40,12 @@ class _Call:
     def walked(self):
         session, graph = self.session, self.function.graph
         given = {id(t): one for t, one in zip(graph.inputs, self.arguments)}
-        variables = session.graph_variables.setdefault(graph, {})
         operations, outputs = graph.get_operations(), list(graph.outputs)
         for facts in self._facts(graph):
             try:
                 for tensor, value in zip(graph.inputs, self.arguments):
                     facts.give_outside(tensor, value, session.eager.is_stand_in(value))
-                return walk.through(session, graph, operations, outputs, given, variables, facts, self.elements)
+                return walk.through(session, graph, operations, outputs, given, facts, self.elements)
             except OtherFacts:
                 self.elements.rewind()
             finally:
@@ -97,7 +96,7 @@ def install(session) -> None:
     from tensorflow.python.eager.polymorphic_function import atomic_function
     from tensorflow.python.framework import errors_impl, ops
 
-    session.graph_variables = weakref.WeakKeyDictionary()  # what the variables of each graph have taken, by name
+    session.kept_by_graphs = weakref.WeakKeyDictionary()
     kind = atomic_function.AtomicFunction
     call = kind.call_flat
 
@@ -106,7 +105,6 @@ def install(session) -> None:
             return call(self, *args)
         if not session.eager._is_planned(self._bound_context):
             return call(self, *args)
-        session.tick()
         session.saw_graph = True
         session.count_call(self)
         one = _Call(session, self, args)
@@ -128,6 +126,7 @@ def install(session) -> None:
         for result in results or ():
             if isinstance(result, ops.EagerTensor):
                 session.eager._hold_new(result, "tf.function", stand_in)
+        session.tick()  # what was traced is counted before the time is over
         return results
 
     kind.call_flat = call_flat

@@ -117,7 +117,6 @@ class _Asked:
         session.saw_graph = True
         prepared = Prepared.of(self.graph)
         operations = self._operations()
-        variables = session.graph_variables.setdefault(self.graph, {})
         fed = [(tensor, tuple(value.shape.as_list())) for tensor, value in self.fed.values()]
         key = (tuple(map(id, self.flat)), tuple((id(tensor), shape) for tensor, shape in fed))
         known = prepared.facts.setdefault(key, [])
@@ -129,9 +128,7 @@ class _Asked:
                 for tensor, value in self.fed.values():
                     facts.give_outside(tensor, value, False)
                 elements = pipelines.Elements(session)
-                outcome = walk.through(
-                    session, self.graph, operations, self.tensors, {}, variables, facts, elements, fed
-                )
+                outcome = walk.through(session, self.graph, operations, self.tensors, {}, facts, elements, fed)
                 if kept := loops_of_version_1.kept_by(operations):
                     outcome.kept_in_loops.append(kept)
                 outcome.tell(session, "a session's run")

@@ -10,6 +10,7 @@ from ...common.holdings import Holdings
 from ...common.stacks import user_line
 from ..session import stand_in_reads
 from ..session.pool_session import PoolSession
+from ..session.unplannable import Unplannable
 
 _SETTINGS = ("TF_FORCE_GPU_ALLOW_GROWTH", "TF_ENABLE_GPU_GARBAGE_COLLECTION", "TF_DEVICE_MIN_SYS_MEMORY_IN_MB")
 # What the CPU says of operations that a GPU has.
@@ -17,6 +18,7 @@ _ONLY_ON_GPU = re.compile(
     r"No OpKernel was registered|no registered kernels|only supports (?:the )?NHWC|CPU .* NCHW|not supported on CPU",
     re.I,
 )
+_MOST_LATE_SECONDS = 15
 _METHODS = ("numpy", "__bool__", "__float__", "__int__", "__index__", "__array__")
 
 
@@ -83,6 +85,19 @@ class TensorFlowSession(PoolSession):
         if self.left_out_line and isinstance(problem, errors_impl.OpError) and not self.died_of_memory:
             self.decided_by_stand_in = True
             self.notes.stand_in_read = self.notes.stand_in_read or self.left_out_line
+
+    def may_be_stopped(self, late_seconds: float) -> bool:
+        """A function that is being traced runs first: what it needs is most of what is asked."""
+        from tensorflow.python.eager import context
+
+        if self.stopped or not any(one.is_building_function for one in context.context().context_switches.stack):
+            return True
+        if late_seconds > _MOST_LATE_SECONDS:
+            Unplannable(
+                "the time was over while TensorFlow traced a function that had not run yet (--seconds gives it more)"
+            )
+            return True
+        return False
 
     def out_of_memory(self, shape, dtype, operation: str):
         from tensorflow.python.framework import errors_impl

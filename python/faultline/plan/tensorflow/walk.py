@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import weakref
 from collections import Counter
 
 from ..._file_owner import is_library, is_own
@@ -23,6 +24,7 @@ _NO_RESULT = frozenset(("Placeholder", "VarHandleOp", "VariableV2", "NoOp", "Arg
 _REDUCTIONS = frozenset(("Sum", "Prod", "Max", "Min", "Mean"))
 _NO_LAYER = ("gradient_tape", "gradients", "StatefulPartitionedCall", "PartitionedCall", "while", "cond")
 AGAIN = "faultline_again/"  # before the names of a graph that is made again
+_FEW_BYTES = 4096  # of a constant; what smaller ones keep is not the matter of a plan
 
 
 class Walked:
@@ -65,11 +67,32 @@ class Walked:
             )
 
 
-class Walk:
-    """`given` are the caller's tensors by the ids of the graph's inputs; `variables` are what the graph's own have taken, by name."""
+class Kept:
+    """What a graph keeps between its runs: its own variables' memory by their names, and its constants', which its compiled operations hold as long as there is the graph."""
 
-    def __init__(self, session, given: dict, variables: dict, facts: Facts, outcome: Walked, elements, rounds: int = 1):
-        self.session, self.given, self.variables, self.facts = session, given, variables, facts
+    def __init__(self):
+        self.variables: dict[str, Holding] = {}
+        self.constants: dict[int, Holding] = {}  # by the ids of their tensors
+
+    @staticmethod
+    def of(session, graph) -> Kept:
+        known = session.kept_by_graphs.get(graph)
+        if known is None:
+            known = session.kept_by_graphs[graph] = Kept()
+            weakref.finalize(graph, known.let_go_of_constants, session).atexit = False
+        return known
+
+    def let_go_of_constants(self, session) -> None:
+        for holding in self.constants.values():
+            holding.let_go(session)
+        self.constants.clear()
+
+
+class Walk:
+    """`given` are the caller's tensors by the ids of the graph's inputs; `kept` is what the outermost graph keeps."""
+
+    def __init__(self, session, given: dict, kept: Kept, facts: Facts, outcome: Walked, elements, rounds: int = 1):
+        self.session, self.given, self.kept, self.facts = session, given, kept, facts
         self.outcome, self.elements, self.rounds = outcome, elements, rounds
         self.uses: Counter = Counter()  # to come, by the id of a tensor of the graph
         self.looked_at: set[int] = set()  # of which somebody asks the shape
@@ -80,7 +103,7 @@ class Walk:
 
     def inside(self, given: dict, facts: Facts, rounds: int) -> Walk:
         """Of a graph that an operation of this one runs, so many times over."""
-        return Walk(self.session, given, self.variables, facts, self.outcome, self.elements, self.rounds * rounds)
+        return Walk(self.session, given, self.kept, facts, self.outcome, self.elements, self.rounds * rounds)
 
     def run(self, steps: list[Step], results, claim: bool = False) -> list:
         """Raises TensorFlow's own error where memory does not suffice; nothing is held then, nor afterwards but what is kept, and the results where they are claimed."""
@@ -109,7 +132,7 @@ class Walk:
     def _come_to(self, step: Step) -> None:
         kind = step.kind
         self.outcome.visits += 1
-        if kind in _NO_RESULT:
+        if kind in _NO_RESULT or (kind == "Const" and step.outputs[0].id in self.given):  # the caller gives it
             return
         if not step.on_host:
             self._bring_over(step)
@@ -154,7 +177,19 @@ class Walk:
                     self.share_holding(holding, out)
             return
         for out in step.outputs:
-            self.result(step, out, self._unreduced(step, out))
+            self.result(step, out, self._constant(step, out) or self._unreduced(step, out))
+
+    def _constant(self, step: Step, out) -> Holding | None:
+        """It is made once, and lies there until the graph goes."""
+        if step.kind != "Const" or not out.on_gpu or not self.uses[out.id]:
+            return None
+        known = self.kept.constants.get(out.id)
+        if known is None:
+            shape = self.facts.shape_of(out)
+            size = shapes.bytes_of(shape, out.dtype) if shape is not None else 0
+            if size > _FEW_BYTES:
+                known = self.kept.constants[out.id] = self.take(size, shape, out.dtype_name, step)
+        return known
 
     def _unreduced(self, step: Step, out) -> Holding | None:
         """A reduction that has nothing to reduce (gradients of shapes that are not told have many) returns what it is given."""
@@ -271,7 +306,7 @@ class Walk:
         shared, resource = self.session.eager.shared, self.given.get(step.ids[0], step.inputs[0])
         name = None if isinstance(resource, ops.EagerTensor) else resource.op.name.removeprefix(AGAIN)
         # it is copied into the memory that is there
-        if shared.has(resource) if name is None else name in self.variables:
+        if shared.has(resource) if name is None else name in self.kept.variables:
             return
         if holding is None:
             holding = self._of_caller(step.inputs[1]) or self._copied(step)
@@ -285,7 +320,7 @@ class Walk:
             shared.set_variable(resource, holding)
             holding.let_go(self.session)
         else:
-            self.variables[name] = holding
+            self.kept.variables[name] = holding
 
     def _of_caller(self, value) -> Holding | None:
         """The caller's own tensor, whose memory the variable shares."""
@@ -336,14 +371,12 @@ def _line_of(operation) -> str:
         return ""
 
 
-def through(
-    session, graph, operations, results, given: dict, variables: dict, facts: Facts, elements, fed=()
-) -> Walked:
+def through(session, graph, operations, results, given: dict, facts: Facts, elements, fed=()) -> Walked:
     """A walk through a graph, with the sizes that its arguments have. `fed` are tensors of it that come from the host: each with its shape."""
     outcome = Walked()
     outcome.facts = facts
     steps = Prepared.of(graph).steps(operations)
-    walk = Walk(session, given, variables, facts, outcome, elements)
+    walk = Walk(session, given, Kept.of(session, graph), facts, outcome, elements)
     for tensor, shape in fed:
         walk.bring_in(tensor, shape)
     walk.run(steps, results)
