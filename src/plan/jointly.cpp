@@ -1,13 +1,14 @@
 #include "plan/jointly.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "fmt/format.h"
 #include "plan/needs.h"
+#include "plan/number_names.h"
 #include "plan/vary.h"
 
 namespace faultline {
@@ -18,14 +19,6 @@ constexpr std::uint64_t kLeastLength = 16;
 constexpr std::size_t kMostRuns = 12;
 constexpr std::uint64_t kSteps = 8;  // a length between two is found to an eighth of the smaller
 
-constexpr std::array<std::string_view, 6> kBatches = {"batch_size", "eval_batch_size", "batch",
-                                                      "bs",         "max_batch_size",  "num_prompts"};
-constexpr std::array<std::string_view, 24> kLengths = {
-    "max_new_tokens", "new_tokens",  "max_tokens",      "gen_len",     "gen_length", "prompt_len",
-    "prompt_length",  "context_len", "context_length",  "max_context", "max_seq",    "max_seq_len",
-    "max_seq_length", "max_length",  "max_len",         "maxlen",      "seq_length", "seq_len",
-    "seqlen",         "n_ctx",       "sequence_length", "block_size",  "ctx",        "seq"};
-
 // A number of the command, or of the source.
 struct Number {
   std::string name;
@@ -33,9 +26,12 @@ struct Number {
   std::optional<InCommand> in_command;
 };
 
-template <std::size_t N>
-std::optional<Number> find_number(const std::array<std::string_view, N>& names, const Plan& plan,
+// The largest of them, in the command if one is there.
+std::optional<Number> find_number(NumberKind one_kind, NumberKind other_kind, const Plan& plan,
                                   const ProcessSummary& as_run) {
+  std::vector<std::string_view> names;
+  for (const NumberKind kind : {one_kind, other_kind})
+    names.insert(names.end(), number_names(kind).begin(), number_names(kind).end());
   std::optional<Number> found;
   const auto keep = [&](Number number) {
     if (!found || number.value > found->value) found = std::move(number);
@@ -164,7 +160,8 @@ class JointSearch {
 
 void add_jointly(const Reruns& reruns, const ProcessSummary& as_run, Plan& plan) {
   if (as_run.does("backward") || as_run.steps != 0 || !plan.gpu || !plan.framework.empty()) return;
-  std::optional<Number> batch = find_number(kBatches, plan, as_run), length = find_number(kLengths, plan, as_run);
+  std::optional<Number> batch = find_number(NumberKind::kBatch, NumberKind::kServed, plan, as_run);
+  std::optional<Number> length = find_number(NumberKind::kGenerated, NumberKind::kLength, plan, as_run);
   if (!batch || !length || batch->value < 2 || length->value < 2 * kLeastLength) return;
   JointSearch(reruns, plan, std::move(*batch), std::move(*length)).run();
 }

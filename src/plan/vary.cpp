@@ -1,7 +1,6 @@
 #include "plan/vary.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <optional>
 #include <set>
@@ -9,6 +8,7 @@
 
 #include "fmt/format.h"
 #include "plan/needs.h"
+#include "plan/number_names.h"
 #include "plan/rounds.h"
 
 namespace faultline {
@@ -17,14 +17,7 @@ namespace {
 constexpr std::uint64_t kMostRuns = 8;
 constexpr std::size_t kHalves = 4;
 constexpr std::uint64_t kCloseEnough = 64;  // a border known to this part of the value is close enough
-constexpr std::array<std::string_view, 6> kUsualNames = {
-    "batch_size", "per_device_train_batch_size", "train_batch_size", "micro_batch_size", "batch", "bs"};
-constexpr std::array<std::string_view, 6> kUsualArguments = {
-    "--batch-size", "--per-device-train-batch-size", "--train-batch-size", "--batch", "--bs", "-b"};
-
-constexpr std::array<std::string_view, 13> kUsualLengths = {
-    "sequence_length", "seq_length", "seq_len", "seqlen", "block_size", "context_length", "context_len", "max_seq_len",
-    "max_seq_length",  "max_length", "max_len", "n_ctx",  "seq"};
+constexpr std::string_view kShortArgument = "-b";  // of a batch
 
 std::string with_dashes(std::string_view name) {
   std::string text(name);
@@ -46,9 +39,10 @@ bool names_it(std::string_view word, const std::string& name) {
     return with_dashes("--" + std::string(last)) == with_dashes("--" + name) ||
            with_dashes(word) == with_dashes("--" + name) || word == name;
   }
+  if (!word.starts_with('-')) return names_it(word, "batch_size");
   const std::string dashed = with_dashes(word);
-  const bool usual = std::find(kUsualArguments.begin(), kUsualArguments.end(), dashed) != kUsualArguments.end();
-  return usual || (!word.starts_with('-') && names_it(word, "batch_size"));
+  const auto is_it = [&](std::string_view batch) { return dashed == with_dashes("--" + std::string(batch)); };
+  return dashed == kShortArgument || std::ranges::any_of(number_names(NumberKind::kBatch), is_it);
 }
 
 // One value that was tried.
@@ -206,7 +200,10 @@ class Search {
   // A first run with 1 tells where the number stands, and what it is.
   std::optional<Point> find_in_source(const std::string& name) {
     std::vector<std::string> names = {name};
-    if (name.empty()) names.assign(kUsualNames.begin(), kUsualNames.end());
+    if (name.empty()) {
+      const auto usual = number_names(NumberKind::kBatch);
+      names.assign(usual.begin(), usual.end());
+    }
     if (name.empty() && as_run_.ended_in_order)
       std::erase_if(names, [&](const std::string& one) {
         return std::none_of(as_run_.numbers.begin(), as_run_.numbers.end(),
@@ -341,7 +338,7 @@ class Search {
 std::vector<Offer> lengths_in_command(const std::vector<std::string>& command,
                                       const std::vector<std::uint64_t>& token_lengths) {
   std::vector<Offer> offers;
-  for (const std::string_view name : kUsualLengths) {
+  for (const std::string_view name : number_names(NumberKind::kLength)) {
     const std::optional<InCommand> found = find_in_command(command, std::string(name));
     const auto is_it = [&](std::uint64_t length) { return length <= found->value + 1 && found->value <= length + 1; };
     if (!found || found->value < 32 || std::none_of(token_lengths.begin(), token_lengths.end(), is_it)) continue;
@@ -399,7 +396,7 @@ void add_search(const Reruns& reruns, const std::string& name, const ProcessSumm
       name.empty()
           ? fmt::format(
                 "no number called {} was found in the command or in the program's own files; --vary NAME names another",
-                fmt::join(kUsualNames, ", "))
+                fmt::join(number_names(NumberKind::kBatch), ", "))
           : std::string("no number of this name was found in the command or in the program's own files");
   plan.vary = PlanVary{name.empty() ? "batch size" : name,
                        {},

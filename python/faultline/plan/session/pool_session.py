@@ -14,7 +14,7 @@ import time
 
 from ..._file_owner import is_library, is_own
 from ...common.stacks import Stacks, user_line
-from ..source import vary
+from ..source import names, vary
 from ..source.reader import note_main
 from . import ending
 from .device import HEAP_DRIVER, OutOfMemory, PoolDevice
@@ -22,8 +22,6 @@ from .estimates import Estimated, may_be_taken
 from .gpu import Gpu
 from .session import Session, current, make_current, refuse
 from .unplannable import Unplannable
-
-_BATCHES = ("batch_size", "batch", "bs", "BATCH_SIZE", "BATCH", "per_device_batch_size", "train_batch_size")
 
 
 class PoolSession(Session):
@@ -221,7 +219,7 @@ class PoolSession(Session):
             "steps": self.steps + (self._begins_round and self.problem is None),  # the last one, too
             "changes": self.applied(),
             "offers": self.offers(),
-            "numbers": vary.numbers_of_program(_BATCHES),
+            "numbers": vary.numbers_of_program(names.BATCH),
             "asked_free": self.asked_free_line,
         }
 

@@ -8,58 +8,15 @@ import torch
 
 from ...remedies.remedy import Offer, Remedy
 from ...session.weak_by_id import WeakById
+from ...source import names, vary
 from ...source.edits import VALUE, numbers_edits
 from .accumulating import accumulation_edits
 from .switches import switch
 
-BATCHES = (
-    "batch_size",
-    "per_device_train_batch_size",
-    "train_batch_size",
-    "micro_batch_size",
-    "batch",
-    "bs",
-)
-LENGTHS = (
-    "sequence_length",
-    "seq_length",
-    "seq_len",
-    "seqlen",
-    "block_size",
-    "context_length",
-    "max_seq_len",
-    "max_seq_length",
-    "max_length",
-    "n_ctx",
-    "seq",
-    "length",
-    "t",
-)
-
-
-# how many tokens a program generates, or reads before it does
-GENERATED = (
-    "max_new_tokens",
-    "new_tokens",
-    "max_tokens",
-    "gen_len",
-    "gen_length",
-    "prompt_len",
-    "prompt_length",
-    "context_len",
-    "max_context",
-    "max_seq",
-    "max_len",
-    "maxlen",
-    "ctx",
-)
-
 
 def usual_numbers() -> list[dict]:
     """Those of the program's own files that are called as batches and lengths are."""
-    from ...source import vary
-
-    numbers = vary.numbers_of_program((*BATCHES, *LENGTHS, *GENERATED))
+    numbers = vary.numbers_of_program(names.ALL)
     for number in numbers:
         number["edits"] = [asdict(edit) for edit in numbers_edits(_beside(number, numbers), VALUE)]
     return numbers
@@ -78,8 +35,8 @@ def _everywhere(number: dict, numbers: list[dict], new) -> list:
     return [edit for some in edits for edit in some] if all(edits) else []
 
 
-def _first(numbers: list[dict], names: tuple) -> dict | None:
-    for name in names:
+def _first(numbers: list[dict], wanted: tuple) -> dict | None:
+    for name in wanted:
         found = [n for n in numbers if n["name"] == name]
         if found:
             return max(found, key=lambda n: n["value"])
@@ -109,7 +66,7 @@ class Batch(_Number):
     name = "batch"
 
     def offers(self):
-        number = _first(self.seen.numbers, BATCHES)
+        number = _first(self.seen.numbers, names.BATCH)
         if number is None:
             return
         trained = self.session.beyond.training_batch
@@ -158,12 +115,13 @@ class Sequence(_Number):
     name = "sequence"
 
     def offers(self):
+        lengths = (*names.LENGTH, *names.PERHAPS_LENGTH)
         numbers = [
             n
             for n in self.seen.numbers
-            if n["name"] in LENGTHS and any(abs(n["value"] - length) <= 1 for length in self.seen.token_lengths)
+            if n["name"] in lengths and any(abs(n["value"] - length) <= 1 for length in self.seen.token_lengths)
         ]
-        number = _first(numbers, LENGTHS)
+        number = _first(numbers, lengths)
         if number is None or number["value"] < 32:
             return
         for step, (value, dose) in enumerate(self._smaller(number, 3)):
