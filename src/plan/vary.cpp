@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kMostRuns = 8;
 constexpr std::size_t kHalves = 4;
-constexpr std::uint64_t kCloseEnough = 64;  // a border known to this part of the value is close enough
+constexpr std::uint64_t kCloseEnough = 64;         // a border known to this part of the value is close enough
 constexpr std::string_view kShortArgument = "-b";  // of a batch
 
 std::string with_dashes(std::string_view name) {
