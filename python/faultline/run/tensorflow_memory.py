@@ -12,11 +12,12 @@ import re
 import sys
 import threading
 
-from .._file_owner import OWN_FOLDER, is_library
+from .._file_owner import OWN_FOLDER
 from ..common import tensorflow_shapes as shapes
 from ..common.holdings import Holding, Holdings
 from ..common.shared_memory import SharedMemory
 from ..common.stacks import Stacks
+from ..common.tensorflow_errors import refused_in_graph
 from .around import as_library
 from .tensor_log import TensorLog
 
@@ -24,9 +25,6 @@ _LEAST_BYTES = 1024
 _ASKED = re.compile(r"OOM when allocating tensor with shape\s*\[([\d,]*)\] and type (\w+) on \S*device:(\w+):(\d+)")
 _OPERATION = re.compile(r"\[Op:(\w+)\]|\{\{node (?:\S*/)?([A-Za-z]\w*?)(?:_\d+)?\}\}")
 _OF_FUNCTION = "[Op:__inference"  # an operation of a traced function, before its words are complete
-_IN_GRAPH = re.compile(r"^Detected at node (\S+) defined at", re.M)
-_MADE_AT = re.compile(r'^  File "([^"\n]+)", line (\d+), in (.*)$', re.M)
-_NODE = re.compile(r"\n\s*\[\[\{\{node .*", re.S)
 _C_TYPES = {"float": "float32", "half": "float16", "double": "float64", "complex64": "complex64", "complex128": "complex128"}  # fmt: skip
 _TOLD = ("ResourceExhaustedError", "InvalidArgumentError")
 
@@ -178,8 +176,8 @@ class TensorFlowMemory:
     def _refused(self, problem):
         kind, op, message = type(problem).__name__, problem.op, str(problem.message)
         failed, self._local.failed = getattr(self._local, "failed", None), None
-        found, asked = _OPERATION.search(message), _ASKED.search(message)
-        if failed is None and op is None and found is None and asked is None and _IN_GRAPH.search(message) is None:
+        found, asked, inside = _OPERATION.search(message), _ASKED.search(message), refused_in_graph(message)
+        if failed is None and op is None and found is None and asked is None and inside is None:
             return  # no operation's: TensorFlow asks itself for what a graph does not have
         self._begin()
         stack = self._here()
@@ -188,8 +186,7 @@ class TensorFlowMemory:
             return
         self._last_failure = (kind, asked[0]) if asked else (kind, stack)
         name = op.type if op is not None else (found[1] or found[2]) if found else ""
-        inside = _in_graph(message)
-        for file, line, function in inside[1] if inside is not None else ():
+        for file, line, function in inside.made_at if inside is not None else ():
             stack = self._log.stack(stack, self._log.frame(function, file, int(line)))
         if asked is not None:
             size = math.prod(int(side) for side in asked[1].split(",") if side) * self._size_of(asked[2])
@@ -198,8 +195,7 @@ class TensorFlowMemory:
         if kind == "ResourceExhaustedError":
             return  # in other words; what ended the program is told with its own
         if inside is not None:  # what the traced function was given is not what the operation was
-            name, _, words = inside
-            return self._log.failed(name, (), words, stack)
+            return self._log.failed(inside.operation, (), inside.words, stack)
         self._log.failed(
             name or "an operation",
             failed[1] if failed is not None and found is not None and found[1] == failed[0] else (),
@@ -260,23 +256,6 @@ class TensorFlowMemory:
 
     def _pool_of(self, device):
         return self._pools.get(":".join(device.rsplit(":", 2)[-2:]), self._host) if self._pools else self._host
-
-
-def _in_graph(message):
-    """Of an operation of a traced function that refused: its name, where the function's own lines made it (the innermost last), and what it says. None: the words are others."""
-    found = _IN_GRAPH.search(message)
-    if found is None:
-        return None
-    end, frames = found.end(), []
-    for frame in _MADE_AT.finditer(message, found.end()):
-        if message[end : frame.start()].strip() not in ("", "(most recent call last):") and frames:
-            break  # another node's
-        end = frame.end()
-        if not is_library(frame[1]):
-            frames.append(frame.groups())
-    words = _NODE.sub("", message[end:]).strip()
-    name = re.sub(r"_\d+$", "", found[1].rpartition("/")[2])
-    return name, frames[1:], words  # the outermost is the call, which the stack has
 
 
 def _host_pool():

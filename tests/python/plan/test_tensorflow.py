@@ -270,6 +270,40 @@ def test_an_index_that_is_refused_is_told(plan, program, rule):
     assert not found or found[0]["location"]["line"] == 7
 
 
+PARTS = """
+x, t = tf.random.normal([2048, 2048]) @ tf.ones([2048, 2048]), tf.zeros([10, 4])
+def rows(i):
+    return tf.gather(t, i) + 1.0
+def loss(i):
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(i, t[:2]) + 1.0
+@tf.function
+def in_function(i): return rows(i)
+@tf.function
+def in_two(i): return in_function(i)
+"""
+# Beside each case the line of what refuses, which is the operation's and not the call's. What is refused because of a number that was not computed is nobody's mistake.
+REFUSED = {
+    "an index": ("in_function(tf.constant([1, 12]))", 8),
+    "an index, two functions deep": ("in_two(tf.constant([1, 12]))", 8),
+    "an index, a function without a name": ("tf.function(lambda i: rows(i))(tf.constant([1, 12]))", 8),
+    "a label": ("tf.function(loss)(tf.constant([1, 4]))", 10),
+    "in order": ("in_two(tf.constant([1, 9])), tf.function(loss)(tf.constant([1, 3]))", None),
+    "not computed": ("in_two(tf.cast(x[0, :2], tf.int32) - 1)", None),
+    "not computed, without a function": ("rows(tf.cast(x[0, :2], tf.int32) - 1)", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_a_function_refuses_is_told_with_its_own_line(plan, case):
+    program, line = REFUSED[case]
+    ran = plan(PARTS + program)
+    assert (ran.status == 0) == (line is None), ran.err
+    found = [f for f in ran.report()["findings"] if f["severity"] == "error"]
+    assert [(f["rule"], f["location"]["line"]) for f in found] == (
+        [("tensor/index-out-of-range", line)] if line else []
+    )
+
+
 def test_a_list_that_grows_is_a_leak_and_a_loop_that_rebinds_is_none(plan, binary, tmp_path):
     ran = plan("kept = []\nfor _ in range(50):\n    kept.append(tf.ones([1000, 1000]))\n")
     leak = next(f for f in ran.report()["findings"] if f["rule"] == "memory/leak")

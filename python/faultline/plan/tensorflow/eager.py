@@ -11,6 +11,7 @@ import threading
 from ...common import tensorflow_shapes as shapes
 from ...common.holdings import Holding, zeros
 from ...common.shared_memory import SharedMemory
+from ..session import stand_in_reads
 from ..session.device import OutOfMemory
 from ..session.session import current
 from . import host_arrays, operation_kinds
@@ -127,14 +128,15 @@ class Eager:
     def _execute(self, name: str, count: int, inputs, attributes, run):
         session = self._session
         session.tick()
-        run = self._telling_failures(name, inputs, run)
+        stand_in_given = name not in shapes.OF_SHAPES and any(map(self.is_stand_in, inputs))
+        if not stand_in_given:
+            run = self._telling_failures(name, inputs, run)
         if name.startswith("__inference") or name.startswith("__forward") or name.startswith("__backward"):
             return self.unwatched(run)  # a traced function: graphs.py has counted it
         if name in shapes.SHARES or not count:
             results = self.unwatched(run)
             self.shared.after(name, inputs, results)
             return results
-        stand_in_given = name not in shapes.OF_SHAPES and any(map(self.is_stand_in, inputs))
         most = None if stand_in_given else self.unwatched(shapes.most_elements, name, inputs)
         if most is not None and most <= _FEW:  # computed before anybody has to ask how large it is
             results = self.unwatched(run)
@@ -149,7 +151,7 @@ class Eager:
                     "sizes may come from a number that a dry run does not compute: the stand-in may be less than it is (--real computes it)",
                     verdict=f"with the sizes of {name} from numbers that are not computed",
                 )
-            results = self.unwatched(run)
+            results = self._computed(run, None, stand_in_given)[0]
             for result in results or ():
                 self._hold_new(result, name, stand_in_given)
             return results
@@ -157,9 +159,9 @@ class Eager:
         try:
             is_plain = all(shapes.is_plain(dtype) for _, dtype in told)
             if session.all_real or not is_plain or self._is_small(name, inputs, told):
-                results, stand_in = self.unwatched(run), stand_in_given
+                results, stand_in = self._computed(run, told if is_plain else None, stand_in_given)
             else:
-                results, stand_in = [self.stand_in(shape, dtype) for shape, dtype in told], True
+                results, stand_in = self.stand_ins(told), True
         except BaseException:
             for holding in holdings:
                 session.give_back(holding.allocation)
@@ -167,6 +169,20 @@ class Eager:
         for result, holding in zip(results, holdings):
             session.tensors.follow(result, holding, stand_in)
         return results
+
+    def _computed(self, run, told, stand_in_given: bool):
+        """The results, and whether their numbers are none. What an operation refuses because of numbers that were not computed it may well take on a GPU."""
+        from tensorflow.python.framework import errors_impl
+
+        try:
+            return self.unwatched(run), stand_in_given
+        except errors_impl.InvalidArgumentError:
+            if not stand_in_given:
+                raise
+            stand_in_reads.note(self._session)
+            if told is None:
+                raise
+            return self.stand_ins(told), True
 
     def is_stand_in(self, tensor) -> bool:
         """Was it, or what the variable has, not computed?"""
@@ -235,6 +251,9 @@ class Eager:
         if name.startswith(operation_kinds.CONVOLUTIONS) and len(inputs) > 1:
             return out * max(1, max(math.prod(shapes.dims(t) or (1,)) for t in inputs[1:2])) <= _SMALL_WORK
         return True
+
+    def stand_ins(self, told) -> list:
+        return [self.stand_in(shape, dtype) for shape, dtype in told]
 
     def stand_in(self, shape, dtype):
         """A tensor of zeros that nobody has touched."""

@@ -6,6 +6,8 @@ import functools
 import weakref
 
 from ...common import tensorflow_shapes as shapes
+from ...common.tensorflow_errors import refused_by_node, refused_in_graph
+from ..session import stand_in_reads
 from ..session.unplannable import Unplannable
 from . import left_out, pipelines, sessions, walk
 from .graph_facts import Facts, OtherFacts, Prepared
@@ -74,13 +76,20 @@ class _Call:
 
     def results(self, outcome, call):
         """Computed, where that is not much work, else left out; and whether these are stand-ins."""
+        from tensorflow.python.framework import errors_impl
+
         session, outputs = self.session, list(self.function.graph.outputs)
         given = any(map(session.eager.is_stand_in, self.arguments))
         is_small = outcome.work <= left_out.MOST_WORK and not (outcome.unknown and self._has_large_arguments())
         if (session.all_real or is_small) and outcome.runs_here:
             again = self._arguments_again()
             if again is not None:
-                return session.eager.unwatched(call, self.function, *again[0]), given
+                try:
+                    return session.eager.unwatched(call, self.function, *again[0]), given
+                except errors_impl.InvalidArgumentError:
+                    if not given:
+                        raise
+                    stand_in_reads.note(session)  # with the numbers that it would have it may well not refuse
         told = left_out.results_told(outputs, outcome.facts)
         if told is None:
             again = self._arguments_again()
@@ -90,6 +99,19 @@ class _Call:
                 )
             return session.eager.unwatched(call, self.function, *(again or (self.arguments,))[0]), given
         return left_out.leave_out(session, outcome, told), True
+
+
+def _tell_refused(session, graph, problem) -> None:
+    """With the line of the function that made the operation."""
+    message = str(problem.message)
+    refused = refused_in_graph(message) or refused_by_node(message, graph)
+    if refused is None:
+        return
+    device, stack = session.device, session.here()
+    for file, line, function in refused.made_at:
+        stack = device.stack(stack, device.frame(function, file, int(line)))
+    device.op_begin(refused.operation, stack)
+    device.op_end(refused.words, True, stack)
 
 
 def install(session) -> None:
@@ -117,6 +139,8 @@ def install(session) -> None:
             raise ended.problem from None
         except Exception as problem:
             if isinstance(problem, errors_impl.OpError) and not session.is_out_of_memory(problem):
+                if not any(map(session.eager.is_stand_in, args)):
+                    _tell_refused(session, self.graph, problem)
                 raise  # what the graph itself refuses
             session.trouble(problem, "a traced function")
             return session.eager.unwatched(call, self, *args)
