@@ -270,6 +270,26 @@ def test_an_index_that_is_refused_is_told(plan, program, rule):
     assert not found or found[0]["location"]["line"] == 7
 
 
+RESIDENT = "from faultline.plan.tensorflow import eager\neager._MOST_BYTES = 64 << 20\nresident = lambda: int(open('/proc/self/statm').read().split()[1]) * 4096 >> 20\nbefore = resident()\n"
+
+
+# As much as the GPU has room for need not have room here.
+@pytest.mark.parametrize(
+    "program, kept, computed",
+    [
+        ("kept = [tf.ones([1 << 20]) * (i + 1.0) for i in range(100)]\nfirst, last = kept[0], kept[-1]\n", 400, (1, 0)),
+        ("big = tf.ones([2048, 2048]) @ tf.ones([2048, 2048])\nkept = [big[i] + tf.ones([512, 2048]) for i in range(100)]\nfirst = last = kept[0][0]\n", 416, (0, 0)),
+        ("for i in range(100):\n    last = tf.ones([1 << 20]) * (i + 1.0)\n    first = last\n", 4, (100, 100)),
+    ],
+    ids=["numbers", "numbers of what is not computed", "one after the other"],
+)  # fmt: skip
+def test_tensors_that_a_program_keeps_do_not_fill_this_machine(plan, program, kept, computed):
+    ran = plan(RESIDENT + program + "print(used() >> 20, resident() - before, int(first[0]), int(last[0]))\n")
+    used, resident, *numbers = map(int, ran.out.split())
+    assert kept <= used <= kept + 16 and resident < 160, ran.err
+    assert tuple(numbers) == computed
+
+
 PARTS = """
 x, t = tf.random.normal([2048, 2048]) @ tf.ones([2048, 2048]), tf.zeros([10, 4])
 def rows(i):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
 
 from ...common import tensorflow_shapes as shapes
 from ...common.holdings import Holding, zeros
@@ -17,6 +18,8 @@ from ..session.session import current
 from . import host_arrays, operation_kinds
 
 _SMALL_BYTES = 8 << 20  # of results that are computed
+_SMALL_OF_STAND_INS = 256 << 10  # whose numbers are none
+_MOST_BYTES = 1 << 30  # of results that are computed and live: a program may keep as many as the GPU has room for, which this machine may not have
 _FEW = 1 << 16  # elements
 _PAGE = 4096
 # look at no more than they return
@@ -30,6 +33,7 @@ class Eager:
         self.shared = SharedMemory(session, self._hold_new)
         self._local = threading.local()
         self._told_of_other = False
+        self._computed_bytes = 0  # of what lives
 
     @property
     def inside(self) -> bool:
@@ -158,7 +162,7 @@ class Eager:
         holdings = self.take_all(told, name)
         try:
             is_plain = all(shapes.is_plain(dtype) for _, dtype in told)
-            if session.all_real or not is_plain or self._is_small(name, inputs, told):
+            if session.all_real or not is_plain or self._is_small(name, inputs, told, stand_in_given):
                 results, stand_in = self._computed(run, told if is_plain else None, stand_in_given)
             else:
                 results, stand_in = self.stand_ins(told), True
@@ -168,7 +172,18 @@ class Eager:
             raise
         for result, holding in zip(results, holdings):
             session.tensors.follow(result, holding, stand_in)
+            if not stand_in:
+                self._count_computed(result)
         return results
+
+    def _count_computed(self, tensor) -> None:
+        size = shapes.bytes_of(shapes.dims(tensor), tensor.dtype) if shapes.is_plain(tensor.dtype) else 0
+        if size > _SMALL_OF_STAND_INS:
+            self._computed_bytes += size
+            weakref.finalize(tensor, self._is_gone, size).atexit = False
+
+    def _is_gone(self, size: int) -> None:
+        self._computed_bytes -= size
 
     def _computed(self, run, told, stand_in_given: bool):
         """The results, and whether their numbers are none. What an operation refuses because of numbers that were not computed it may well take on a GPU."""
@@ -240,8 +255,11 @@ class Eager:
                 raise session.out_of_memory(shape, dtype.name, name) from None
         return holdings
 
-    def _is_small(self, name: str, inputs, told) -> bool:
-        if sum(shapes.bytes_of(shape, dtype) for shape, dtype in told) > _SMALL_BYTES:
+    def _is_small(self, name: str, inputs, told, stand_in_given: bool) -> bool:
+        size = sum(shapes.bytes_of(shape, dtype) for shape, dtype in told)
+        if size > (_SMALL_OF_STAND_INS if stand_in_given else _SMALL_BYTES):
+            return False
+        if size > _SMALL_OF_STAND_INS and self._computed_bytes + size > _MOST_BYTES:
             return False
         if name not in _OF_A_PART and sum(shapes.bytes_of(shapes.dims(t), t.dtype) for t in inputs) > 8 * _SMALL_BYTES:
             return False
