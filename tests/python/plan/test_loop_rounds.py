@@ -1,5 +1,8 @@
 """How many steps the program's own loops make, where their source says it; and nothing where it does not."""
 
+import weakref
+from types import SimpleNamespace
+
 import pytest
 
 pytest.importorskip("torch")
@@ -114,3 +117,29 @@ def test_what_the_stop_lets_go_of_is_held(dry_run):
     [leak] = [one for one in dry_run(HEAD + KEPT, steps=30).report()["findings"] if one["rule"] == "memory/leak"]
     assert leak["severity"] == "error" and "are still held" in leak["message"]
     assert "losses of Trainer, a list" in leak["memory"]
+
+
+@pytest.mark.parametrize("live, until", [((5, 6, 7), True), ((5, 5, 5), False), ((5, 6, 7, 8, 9, 10, 11), False)])
+def test_loops_behind_the_training_get_their_time_of_computing(monkeypatch, live, until):
+    """A busy machine does not shorten what is seen of them, and one in which memory may rise is seen until that is known."""
+    from faultline.plan.torch.program import beyond_loops
+
+    clock = SimpleNamespace(now=100.0, computed=7.0)
+    monkeypatch.setattr(
+        beyond_loops, "time", SimpleNamespace(monotonic=lambda: clock.now, process_time=lambda: clock.computed)
+    )
+    session = SimpleNamespace(
+        options={"steps": 8}, progress=SimpleNamespace(steps=8), mode=SimpleNamespace(deadline=None)
+    )
+    beyond = beyond_loops.BeyondLoops(session)
+    training, validation = beyond_loops._Loop(None, iter(()), beyond), beyond_loops._Loop(None, iter(()), beyond)
+    beyond.last = weakref.ref(training)
+    assert beyond.begin() and session.mode.deadline == 106
+    beyond.last = weakref.ref(validation)
+    validation.live = [0, *live]
+    clock.now, clock.computed = 106.0, 8.0  # of six seconds it had one
+    assert beyond.more_time() >= 111
+    clock.now, clock.computed = 120.0, 13.5  # it had all of them
+    assert (beyond.more_time() is not None) is until
+    clock.now = 300.0  # nobody waits for ever
+    assert beyond.more_time() is None

@@ -141,7 +141,9 @@ class DryRunSession(Session):
 
     def _out_of_time(self) -> None:
         self.notes.waiting()
-        if self.beyond.on:
+        if self.beyond.on and (until := self.beyond.more_time()):
+            self.mode.deadline = until
+        elif self.beyond.on:
             self._stop("loop", self.beyond.words())
         else:
             self._stop("seconds", f"after {self.options['seconds']} seconds")

@@ -19,7 +19,9 @@ from . import phases
 _BATCHES = 2
 _RISING = 12  # so many batches where memory rises
 _LEAST_ROUNDS = 4  # so many tell growth from what is made once
-_SECONDS = 6
+_SECONDS = 6  # of computing
+_MOST_SECONDS = 4 * _SECONDS  # for a loop of which it is not known yet whether memory rises in it
+_WAITING = 5  # times as long on the clock, where other programs have the processor or the program waits
 _MOST_MARKS = 20_000
 
 
@@ -58,6 +60,11 @@ class _Loop:
         rises = sum(later > earlier for earlier, later in zip(rounds, rounds[1:]))
         return len(rounds) >= _LEAST_ROUNDS and rounds[-1] > rounds[0] and rises * 4 >= (len(rounds) - 1) * 3
 
+    def is_undecided(self) -> bool:
+        """It has more left with every round, or may have: too few have been."""
+        rounds = self.live[1:]
+        return len(rounds) <= _LEAST_ROUNDS and (len(rounds) < 2 or rounds[-1] > rounds[0])
+
 
 class BeyondLoops:
     def __init__(self, session):
@@ -66,6 +73,8 @@ class BeyondLoops:
         self.last = self.cut = None  # the loop that gave the last batch; the one that was ended
         self.latest: dict[int, weakref.ref] = {}  # by loader: the loop that gave its last batch
         self._steps = 0
+        self._began = self._computed = 0.0  # when the training loop was ended: on the clock, and of computing
+        self._asked_until = float("inf")  # --seconds
         self._loops = self._marks = 0
         self._rising: list[dict] = []
         self.training_batch = 0  # of the loader whose loop makes steps; 0: not known
@@ -150,9 +159,20 @@ class BeyondLoops:
         if self.last is None or self.last() is None:
             return False
         self.on, self.cut, self._steps = True, self.last, steps
+        self._began, self._computed = time.monotonic(), time.process_time()
         mode = self._session.mode
-        mode.deadline = min(mode.deadline or float("inf"), time.monotonic() + _SECONDS)
+        self._asked_until = mode.deadline or float("inf")
+        mode.deadline = min(self._asked_until, self._began + _SECONDS)
         return True
+
+    def more_time(self) -> float | None:
+        """Until when it goes on, whose time on the clock is over: what it finds is not a matter of how busy the machine is. None: it has had enough."""
+        now, computed = time.monotonic(), time.process_time() - self._computed
+        loop = self.last()
+        undecided = loop is not None and loop is not self.cut() and loop.is_undecided()
+        seconds = _MOST_SECONDS if undecided else _SECONDS
+        until = min(self._asked_until, self._began + _WAITING * seconds, now + seconds - computed)
+        return until if until > now else None
 
     def words(self) -> str:
         """How far it went, for a program that was not stopped otherwise."""
