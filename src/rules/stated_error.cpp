@@ -67,7 +67,7 @@ void finish_stated(const Case& subject, Finding& finding) {
   }
   for (const std::string& before : stated.survived) add_evidence(finding, "survived_before", before);
   for (const std::string& other : notes.also) add_evidence(finding, "also_in_text", other);
-  if (stated.lives_on && !stated.benign) {
+  if (stated.lives_on && !stated.benign && finding.severity != Severity::kNote) {
     // A request that failed has failed, whatever became of the server.
     if (!notes.of_request) finding.severity = std::max(finding.severity, Severity::kWarning);
     const std::string went_on = notes.lives_by_words ? "by its log the program likely went on"
@@ -201,7 +201,8 @@ std::string program_words(const Case& subject) {
   const StatedError& stated = subject.statements().error;
   const Program* const program =
       program_of(stated.framework_name.empty() ? stated.other_framework : stated.framework_name);
-  return program != nullptr && !program->is_python && !notes.has_traceback ? "PROGRAM" : "python train.py";
+  const bool is_other = notes.is_of_other_language || (program != nullptr && !program->is_python);
+  return is_other && !notes.has_traceback ? "PROGRAM" : "python train.py";
 }
 
 bool is_torch_before(const StatedError& stated, unsigned major, unsigned minor) {

@@ -31,6 +31,7 @@ TextNotes read_text_notes(const Trace& trace) {
   notes.ended_because = word("ended_while") == "caused";
   notes.names_torch = word("names_torch") == "yes";
   notes.is_windows = word("is_windows") == "yes";
+  notes.is_of_other_language = word("is_of_other_language") == "yes";
   notes.of_request = word("of_request") == "yes";
   notes.ended_at = {word("ended_at.file"), word("ended_at.function"),
                     static_cast<std::uint32_t>(std::atoi(word("ended_at.line").c_str()))};

@@ -20,13 +20,14 @@ struct TextNotes {
   bool has_traceback = false;       // it is more than the message alone
   // that the program works on behind the message is said by words alone, not shown by the shape of the log
   bool lives_by_words = false;
-  bool ended_because = false;  // the exception that ended the program was raised from this one
-  bool names_torch = false;    // PyTorch is somewhere in it
-  bool is_windows = false;     // by the paths in it
-  bool of_request = false;     // a server met the message while it served a request
-  std::string launcher;        // "torchrun", where the text shows one
-  std::string command;         // "python train.py --lr 3", where the text shows it
-  std::string program;         // "/w/train.py", where its tracebacks agree on one
+  bool ended_because = false;         // the exception that ended the program was raised from this one
+  bool names_torch = false;           // PyTorch is somewhere in it
+  bool is_windows = false;            // by the paths in it
+  bool is_of_other_language = false;  // no Python, by its stack or how it ends
+  bool of_request = false;            // a server met the message while it served a request
+  std::string launcher;               // "torchrun", where the text shows one
+  std::string command;                // "python train.py --lr 3", where the text shows it
+  std::string program;                // "/w/train.py", where its tracebacks agree on one
   std::map<std::string, std::string>
       job_pids;         // processes that the launcher's own lines name, each with its words: "local rank 3"
   std::string refused;  // what the driver had refused before a library could not start: "17.73 GiB (line 1)"

@@ -36,7 +36,7 @@ void add_next_steps(const Case& subject, bool of_access, Finding& finding) {
     add_try(finding,
             "Without Faultline, CUDA_LAUNCH_BLOCKING=1 " + program + " makes the traceback end at the launch.");
   if (!of_access) return;
-  if (is_of_other(subject.statements().error)) {
+  if (is_of_other(subject.statements().error) || subject.statements().error.guessed) {
     add_try(finding, "In addition, compute-sanitizer " + program + " names the kernel and the thread (slow).");
     return add_try(finding,
                    "All later CUDA calls of that process fail as well: only the first error of a log counts, and the "
@@ -136,6 +136,13 @@ void judge_kernel(const Case& subject, Finding& finding) {
   const FaultWords& words = words_of(stated.fault);
   finding.rule = words.rule;
   finding.message = "A kernel " + std::string(words.sentence) + about_place(stated, finding);
+  if (stated.guessed) {
+    finding.confidence = Confidence::kHint;
+    add_evidence(finding, "recognised", std::string("by single words alone: the message is not known"));
+    finding.message = "A line of this text reads as if a kernel had failed: \"" + stated.text +
+                      "\". This message is not known to Faultline; by its words the kernel " +
+                      std::string(words.sentence) + ", and it may mean something else.";
+  }
   if (stated.address != 0) add_evidence(finding, "address", stated.address);
   if (stated.requested) add_evidence(finding, "shared_memory_requested_bytes", stated.requested->middle());
   if (stated.shared_memory_limit)
@@ -145,7 +152,7 @@ void judge_kernel(const Case& subject, Finding& finding) {
                        format_count(stated.shared_memory_limit->middle()) + " is the most that this GPU allows.";
   if (stated.fault == FaultKind::kNoKernelImage && subject.statements().message_only)
     about_unknown_gpu(read_text_notes(subject.trace()).gpu, finding);
-  const bool other = is_of_other(stated);
+  const bool other = is_of_other(stated) || stated.guessed;
   for (std::string_view advice : {words.advice, words.usually}) {
     if (other && stated.fault == FaultKind::kNoKernelImage && !advice.empty())
       advice = "Install a build of it that holds code for this device's architecture.";
@@ -156,6 +163,7 @@ void judge_kernel(const Case& subject, Finding& finding) {
       add_try(finding, std::string(advice.substr(0, of_torch)) + (of_torch == std::string_view::npos ? "" : "."));
   }
   if (words.of_access) add_next_steps(subject, true, finding);
+  if (stated.guessed) add_try(finding, "Give Faultline the whole log: what stands around the line often says more.");
 }
 
 // The library would not take the call as it was: nothing ran, so no kernel is to be looked for.

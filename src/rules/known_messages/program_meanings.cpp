@@ -28,6 +28,59 @@ constexpr auto kPrograms = std::to_array<Meaning>({
      Confidence::kProved,
      "This is not a failure: llama.cpp could not lock its memory against swapping, and works without that",
      {"Without --mlock the warning goes away; ulimit -l raises the limit on locked memory."}},
+    {"harmless-tactic",
+     kMemory,
+     Confidence::kProved,
+     "This is no failure: while TensorRT built the engine, some of its tactics needed more GPU memory than was free, "
+     "and it chose among the others; the engine may be slower for it",
+     {"If it matters: build on a GPU with more free memory, or with smaller shapes or batch in the profile."}},
+    {"host-javacpp",
+     kHost,
+     Confidence::kProved,
+     "JavaCPP reached its own limit on host memory (RAM), which can be below what the machine has; GPU memory is not "
+     "the problem",
+     {"-Dorg.bytedeco.javacpp.maxphysicalbytes=32G (of the process) and -Dorg.bytedeco.javacpp.maxbytes=16G (beside "
+      "Java's heap) raise it; what stays with -Xmx is the heap's.",
+      "Or hold less: a smaller batch, and close() or workspaces for what is no longer needed."}},
+    {"host-dask",
+     kHost,
+     Confidence::kProved,
+     "A Dask worker exceeded its share of host memory (RAM) and was restarted; GPU memory is not the problem",
+     {"Fewer workers on a machine, or a larger memory_limit for each; smaller partitions.",
+      "The dashboard (port 8787) shows what each worker holds; distributed.worker.memory in its settings moves the "
+      "limits."}},
+    {"host-shm-nccl",
+     kHost,
+     Confidence::kProved,
+     "NCCL exchanges data between the processes of one machine through shared memory (/dev/shm), and could not get "
+     "any: it is full, or at its limit; GPU memory is not the problem",
+     {"Where it runs in a container, give it more: docker run --shm-size=8g, or --ipc=host; in Kubernetes an emptyDir "
+      "with medium: Memory at /dev/shm. Docker gives 64 MiB unless set.",
+      "See how full it is: df -h /dev/shm; files nccl-* of runs that were killed can be removed.",
+      "NCCL_SHM_DISABLE=1 works without it, slower."}},
+    {"host-evicted",
+     kHost,
+     Confidence::kProved,
+     "Kubernetes stopped the pod because its machine was short of host memory (RAM); GPU memory is not the problem",
+     {"Request what it needs (resources.requests.memory), so that it is put on a machine that has it; a pod that takes "
+      "more than it requests is stopped first.",
+      kWatchHost}},
+    {"setup-container",
+     kDevice,
+     Confidence::kProved,
+     "The container could not be given a GPU: the NVIDIA container toolkit is not installed or not set up, or the "
+     "machine's driver does not run; memory is not the problem",
+     {"nvidia-smi must work on the machine itself first.",
+      "Then the toolkit: sudo nvidia-ctk runtime configure --runtime=docker, restart Docker, and try docker run --rm "
+      "--gpus all ubuntu nvidia-smi."}},
+    {"rocm-hang",
+     kLaunch,
+     Confidence::kLikely,
+     "ROCm's runtime found the GPU hanging and ended the program: a kernel that never ends or went wrong, or the "
+     "driver; the message does not speak of memory",
+     {"dmesg has what the driver saw (amdgpu: ring timeout, page fault, GPU reset); give Faultline those lines.",
+      "If it is a GPU that ROCm does not support officially, HSA_OVERRIDE_GFX_VERSION decides which code it gets: a "
+      "wrong one hangs."}},
     {"serving-prefill",
      kMemory,
      Confidence::kProved,

@@ -221,14 +221,15 @@ void judge_bare(const Case& subject, Finding& finding) {
                    "it, or the whole log.");
   }
   const bool other = !stated.other_framework.empty() || is_of_source(subject);
+  const std::string api = platform_of(stated) == Platform::kRocm ? "HIP" : "CUDA";
   conclude(finding, Confidence::kLikely,
-           std::string(other ? "A CUDA call ran out of memory"
-                             : "A CUDA call outside the framework's allocator ran out of memory") +
+           "A " + api + " call " +
+               std::string(other ? "ran out of memory" : "outside the framework's allocator ran out of memory") +
                ": making a context, loading a kernel, a library's buffer, a graph, or pinned host memory; the message "
                "has no numbers, so it does not show who held the memory.");
   if (!stated.other_framework.empty())
     conclude(finding, Confidence::kLikely,
-             "A CUDA call of " + stated.other_framework +
+             "A " + api + " call of " + stated.other_framework +
                  " ran out of GPU memory; the message has no numbers, so it does not show who held the memory.");
   add_try(finding, "If it fails at the first touch of the GPU, another program holds it: nvidia-smi");
   add_program_tries(stated.other_framework, finding);
@@ -377,6 +378,14 @@ Finding describe_message(Case& subject) {
         " This text has no exception: JAX raises one only where the failed result is read, so a result that nobody "
         "read is missing silently.";
   add_inside(subject.facts(), stack_of(subject), finding);
+  if (subject.statements().message_only && read_text_notes(subject.trace()).is_of_other_language) {
+    constexpr std::string_view kNoGrad = ", in inference torch.no_grad()";
+    std::erase_if(finding.tries, [](const Try& attempt) { return attempt.what.starts_with("torch.cuda."); });
+    for (Try& attempt : finding.tries) {
+      if (const std::size_t at = attempt.what.find(kNoGrad); at != std::string::npos)
+        attempt.what.replace(at, kNoGrad.size(), ", in inference no gradients");
+    }
+  }
   add_next_step(subject, finding);
   finish_stated(subject, finding);
   return finding;

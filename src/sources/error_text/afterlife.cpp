@@ -99,12 +99,35 @@ Form form_of(std::string_view body) {
   return form;
 }
 
+// "Query 3/12: prot_c", "[3/12] frame": how far a program is that goes through so many things. Its words and how many there are, and which one it is at.
+struct Progress {
+  std::string of;
+  std::uint64_t at = 0;
+};
+std::optional<Progress> progress_of(std::string_view body) {
+  if (body.starts_with('[') || body.starts_with('(')) body.remove_prefix(1);
+  const std::size_t begin = body.find_first_of("0123456789");
+  constexpr std::size_t kLongestName = 24;
+  if (begin == std::string_view::npos || begin > kLongestName ||
+      !std::all_of(body.begin(), body.begin() + static_cast<std::ptrdiff_t>(begin),
+                   [](char c) { return is_letter(c) || c == ' ' || c == '#'; }))
+    return std::nullopt;
+  const std::size_t slash = body.find_first_not_of("0123456789", begin);
+  const auto at = number_at(body, begin);
+  if (slash == std::string_view::npos || body[slash] != '/' || !at) return std::nullopt;
+  const auto all = number_at(body, slash + 1);
+  const std::size_t end = body.find_first_not_of("0123456789", slash + 1);
+  if (!all || *at > *all || (end != std::string_view::npos && body[end] == '/')) return std::nullopt;  // a date
+  return Progress{std::string(body.substr(0, begin)) + "/" + std::to_string(*all), *at};
+}
+
 // What the log had shown before the message: a program that ends prints its bars once more, where they stood.
 struct Before {
   Counted counted;
   Bars bars;
   HashMap<std::string, std::vector<std::uint64_t>> forms;  // the largest counts that each had
   HashSet<std::string> lines;                              // those of these forms
+  std::map<std::string, std::uint64_t> progress;           // how far it was
   std::vector<std::string> first;  // the text's first lines: a program that begins anew prints them again
 };
 
@@ -144,6 +167,10 @@ void look_at_lines(std::string_view above, bool from_start, Before& before) {
     const bool is_known = std::find(before.first.begin(), before.first.end(), body) != before.first.end();
     if (from_start && !is_known && before.first.size() < 3 && body.size() >= 12 && !is_answer(body))
       before.first.push_back(body);
+    if (const auto progress = progress_of(body)) {
+      std::uint64_t& most = before.progress[progress->of];
+      most = std::max(most, progress->at);
+    }
     const Form form = form_of(body);
     if (form.shape == body || before.lines.size() >= kMostLogLines) continue;  // without a number
     before.lines.insert(body);
@@ -179,10 +206,25 @@ bool is_summary(std::string_view lower, const Counted& counted) {
   return has_any(lower, kWords) || (!counted.begins && has_any(lower, kOfParts));
 }
 
+// Whether the counter that the line begins with has counted on.
+bool begins_beyond(std::string_view lower, const Counted& known) {
+  lower = lower.substr(std::min(lower.find_first_of("abcdefghijklmnopqrstuvwxyz"), lower.size()));
+  for (std::size_t at = 0; at < kCounters.size(); ++at) {
+    if (!lower.starts_with(kCounters[at])) continue;
+    const std::size_t number = lower.find_first_not_of(" =:[#_", kCounters[at].size());
+    if (number == std::string_view::npos || number == kCounters[at].size()) continue;
+    const auto count = number_at(lower, number);
+    if (count && (known.counters >> at & 1u) != 0) return *count > known.most[at];
+  }
+  return false;
+}
+
 // A line of training: one that goes on from those before, not one that tells again how far they came.
 bool is_new_work(const std::string& body, const std::string& lower, const Counted& counted, Before& before) {
-  if (is_summary(lower, counted)) return false;
   const unsigned known = counted.counters & before.counted.counters;
+  // "Trial 5 finished … Best is trial 3": what it begins with is new, whatever it tells of the whole run beside it.
+  if (counted.begins && known != 0 && begins_beyond(lower, before.counted)) return true;
+  if (is_summary(lower, counted)) return false;
   for (std::size_t at = 0; at < kCounters.size(); ++at) {
     if ((known >> at & 1u) != 0 && counted.most[at] > before.counted.most[at]) return true;
   }
@@ -215,6 +257,10 @@ Afterlife shown_by(const std::string& body, Before& before) {
           : is_short && counted.begins && (counted.of_all || (counted.counters & before.counted.counters) != 0);
   if (is_training) return by_shape(is_new_work(body, lower, counted, before));
   if (may_be_work(body)) {
+    if (const auto progress = progress_of(body)) {
+      const auto known = before.progress.find(progress->of);
+      if (known != before.progress.end() && progress->at > known->second) return Afterlife::kByShape;
+    }
     const Form form = form_of(body);
     const auto known = before.forms.find(form.shape);
     for (std::size_t at = 0; known != before.forms.end() && at < form.counts.size(); ++at) {

@@ -260,6 +260,7 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
     trace.properties["error.other_framework"] = other;
   if (names_torch(near)) trace.properties["error.names_torch"] = "yes";
   if (is_windows(near)) trace.properties["error.is_windows"] = "yes";
+  if (is_of_other_language(near)) trace.properties["error.is_of_other_language"] = "yes";
   const bool of_pytest = text.substr(line_begin(text, chosen.begin, 4096)).starts_with("E  ");
   if (const std::string launcher = of_pytest ? "python -m pytest" : launcher_of(near); !launcher.empty())
     trace.properties["error.launcher"] = launcher;

@@ -31,23 +31,35 @@ bool has_word(std::string_view lower, const std::array<std::string_view, kCount>
 }
 
 bool names_gpu(std::string_view lower) {
-  static constexpr std::array<std::string_view, 11> kBegins = {"cuda",  "cumem", "cuctx", "hipmalloc", "gpu",    "vram",
-                                                               "nvenc", "nvdec", "optix", "d3d1",      "directx"};
-  static constexpr std::array<std::string_view, 13> kWhole = {
-      "npu",   "xpu",          "wgpu",          "webgpu",          "hip",     "rocm", "vulkan", "opencl",
-      "metal", "video memory", "device memory", "graphics memory", "directml"};
+  static constexpr std::array<std::string_view, 15> kBegins = {"cuda",      "cumem", "cuctx",   "custream", "culaunch",
+                                                               "hipmalloc", "gpu",   "vram",    "nvenc",    "nvdec",
+                                                               "optix",     "d3d1",  "directx", "geforce",  "radeon"};
+  static constexpr std::array<std::string_view, 14> kWhole = {
+      "npu",   "xpu",          "wgpu",          "webgpu",          "hip",      "rocm",  "vulkan", "opencl",
+      "metal", "video memory", "device memory", "graphics memory", "directml", "nvidia"};
   return has_word(lower, kBegins, false) || has_word(lower, kWhole, true) ||
          find_word(lower, "device out of memory", true) != std::string_view::npos;
 }
 
 // Where the words that say it begin; npos: it does not say so.
 std::size_t says_full(std::string_view lower) {
-  static constexpr std::array<std::string_view, 14> kSays = {
-      "out of memory",           "out of video memory", "out of gpu memory",
-      "out of device memory",    "out of vram",         "ran out of vram",
-      "not enough memory",       "not enough vram",     "not enough gpu memory",
-      "insufficient memory",     "insufficient vram",   "not enough video memory",
-      "insufficient gpu memory", "memory exhausted"};
+  static constexpr std::array<std::string_view, 17> kSays = {"out of memory",
+                                                             "out of video memory",
+                                                             "out of gpu memory",
+                                                             "out of device memory",
+                                                             "out of vram",
+                                                             "ran out of vram",
+                                                             "not enough memory",
+                                                             "not enough vram",
+                                                             "not enough gpu memory",
+                                                             "insufficient memory",
+                                                             "insufficient vram",
+                                                             "not enough video memory",
+                                                             "insufficient gpu memory",
+                                                             "memory exhausted",
+                                                             "out of available memory",
+                                                             "outofmemory",
+                                                             "erroroutofmemory"};
   std::size_t first = std::string_view::npos;
   for (const std::string_view words : kSays) first = std::min(first, find_word(lower, words, true));
   if (first != std::string_view::npos) return first;
@@ -56,9 +68,9 @@ std::size_t says_full(std::string_view lower) {
       "cudamalloc",        "cumemalloc",     "hipmalloc",      "memory allocation",
       "device allocation", "gpu allocation", "vram allocation"};
   static constexpr std::array<std::string_view, 4> kFails = {"failed", "failure", "error 2", "returned 2"};
-  static constexpr std::array<std::string_view, 6> kNot = {"failed to allocate", "could not allocate",
-                                                           "cannot allocate",    "unable to allocate",
-                                                           "can't allocate",     "couldn't allocate"};
+  static constexpr std::array<std::string_view, 8> kNot = {
+      "failed to allocate", "could not allocate", "cannot allocate",  "unable to allocate",
+      "can't allocate",     "couldn't allocate",  "error allocating", "failed allocating"};
   if (has_word(lower, kAllocates, false) && has_word(lower, kFails, false)) {
     for (const std::string_view words : kAllocates) first = std::min(first, find_word(lower, words, false));
     return first;
@@ -70,27 +82,50 @@ std::size_t says_full(std::string_view lower) {
   return first;
 }
 
-// Code 2 of CUDA's runtime and driver.
-std::size_t says_code_two(std::string_view lower) {
-  if (find_word(lower, "cuda", false) == std::string_view::npos &&
-      find_word(lower, "cumem", false) == std::string_view::npos)
-    return std::string_view::npos;
+// Where a code of CUDA's runtime and driver stands, "error 2", "status: 700".
+std::size_t says_code(std::string_view lower, std::string_view number) {
+  static constexpr std::array<std::string_view, 5> kApi = {"cuda", "cumem", "cuctx", "custream", "culaunch"};
+  if (!has_word(lower, kApi, false)) return std::string_view::npos;
   for (const std::string_view word : {"exit", "nvcc", "compil", "make", "ptxas", "return code"}) {
     if (lower.find(word) != std::string_view::npos) return std::string_view::npos;
   }
-  static constexpr std::array<std::string_view, 10> kCodes = {"error 2", "error: 2", "error=2",  "code 2", "code: 2",
-                                                              "code=2",  "status=2", "status 2", "err=2",  "status: 2"};
+  static constexpr std::array<std::string_view, 12> kCodes = {"error ",  "error: ", "error=",   "error #",
+                                                              "code ",   "code: ",  "code=",    "status=",
+                                                              "status ", "err=",    "status: ", "returned ("};
   std::size_t first = std::string_view::npos;
   for (const std::string_view code : kCodes) {
-    const std::size_t at = find_word(lower, code, true);
+    const std::string words = std::string(code) + std::string(number);
+    const std::size_t at = find_word(lower, words, true);
     if (at == std::string_view::npos) continue;
-    const std::size_t end = at + code.size();
+    const std::size_t end = at + words.size();
     if (end < lower.size() && (lower[end] == '.' || lower[end] == '/') && end + 1 < lower.size() &&
         is_digit(lower[end + 1]))
       continue;
     first = std::min(first, at);
   }
   return first;
+}
+
+// What a kernel did, where the line says it by a code or in words: the kind of the fault, and where its words begin.
+struct SaidFault {
+  std::string_view kind;
+  std::size_t at = std::string_view::npos;
+};
+SaidFault says_fault(std::string_view lower) {
+  struct Fault {
+    std::string_view kind, code;
+    std::array<std::string_view, 2> words;
+  };
+  static constexpr std::array<Fault, 3> kFaults = {
+      Fault{"illegal-address", "700", {"illegal memory access", "illegal address"}},
+      Fault{"misaligned-address", "716", {"misaligned address", "misaligned_address"}},
+      Fault{"launch-failure", "719", {"unspecified launch failure", "launch_failed"}}};
+  for (const Fault& fault : kFaults) {
+    std::size_t at = says_code(lower, fault.code);
+    for (const std::string_view words : fault.words) at = std::min(at, find_word(lower, words, true));
+    if (at != std::string_view::npos) return {fault.kind, at};
+  }
+  return {};
 }
 
 // An error is reported: by a label, an exception's name, a level, or how a program says that it ends.
@@ -109,30 +144,52 @@ bool reports_error(std::string_view raw, std::string_view body, std::string_view
   }
   static constexpr std::array<std::string_view, 10> kFails = {
       "failed", "fatal", "could not", "cannot", "unable to", "aborting", "failure", "exception", "terminat", "error"};
+  // "[solver.cu:311] cudaMalloc(&flux, n) -> out of memory": what a call came to, and nothing behind it
+  static constexpr std::array<std::string_view, 3> kCalls = {"cudamalloc", "cumem", "hipmalloc"};
+  const std::string_view call = lower.substr(0, std::min(says, lower.size()));
+  if (has_word(call, kCalls, false) && call.find('(') != std::string_view::npos &&
+      (call.ends_with("-> ") || call.ends_with(": ") || call.ends_with("= ")) &&
+      lower.substr(says).find(' ', std::string_view("out of memory").size()) == std::string_view::npos)
+    return true;
   // "renderer: out of video memory": what went wrong, behind who says it
   const std::size_t colon = lower.rfind(": ", says);
-  return has_word(lower, kFails, false) && (colon != std::string_view::npos || says < 40);
+  const bool is_quoted = says > 0 && body[says - 1] == '"';
+  return lower.substr(says).starts_with("error ") || lower.substr(0, says).ends_with("error ") ||
+         (has_word(lower, kFails, false) && (colon != std::string_view::npos || says < 40 || is_quoted));
+}
+
+// "thread #0 failed with error \"out of memory\"": the words themselves are quoted, and end the line.
+bool quotes_only_words(std::string_view body, std::size_t says) {
+  return says > 0 && body[says - 1] == '"' && body.find('"') == says - 1 && body.find('"', says) == body.size() - 1;
 }
 
 // What people write about errors: sentences, documentation, lists of changes.
-bool is_talk(std::string_view body, std::string_view lower) {
+bool is_talk(std::string_view body, std::string_view lower, std::size_t says, bool is_marked) {
   if (body.ends_with('?') || body.ends_with(';') || body.ends_with('{') || body.ends_with('|')) return true;
+  // an option that a program's help explains
+  if (lower.size() > 2 && lower[0] == '-' && (lower[1] == '-' || lower[2] == ' ' || lower[2] == ',')) return true;
   for (const std::string_view begin :
        {"#",   "- ", "* ", "+ ", "| ", "> ", "//", "/*", "<",  "if ", "case ", "1. ", "2. ",
         "3. ", "\"", "'",  "`",  "{",  "@",  ":",  "$ ", "..", "!",   "note",  "tip", "hint"}) {
     if (lower.starts_with(begin)) return true;
   }
-  static constexpr std::array<std::string_view, 51> kParts = {
-      " you ",     "you ",      " your ",       " if ",          " when ",  " i ",       " my ",           " we ",
-      " may ",     " might ",   " should ",     " would ",       " can ",   "could be",  " usually",       " often ",
-      " e.g",      " such as ", "to avoid",     " avoid ",       " means ", " fix ",     "fixed ",         "fixes ",
-      "handle ",   "handling ", "instead of",   "no longer",     "prevent", "test_",     "::test",         " passed",
-      "expected",  "please ",   "how to",       " because ",     " errors", "_error",    "out_of_memory_", "-error",
-      "0 error",   "no error",  "not an error", "without error", " =0",     " 0 failed", "no allocation",  "no memory",
-      "no out of", "http",      "\xe2\x86\x92"};
-  if (has_any(lower, kParts)) return true;
-  // quoted
-  return std::count(body.begin(), body.end(), '`') > 1 || std::count(body.begin(), body.end(), '"') > 1;
+  static constexpr std::array<std::string_view, 57> kParts = {
+      "docs: ",       "feat: ",        "fix: ",   "chore: ",   "describe",       "explain",   " you ",     "you ",
+      " your ",       " if ",          " when ",  " i ",       " my ",           " we ",      " may ",     " might ",
+      " should ",     " would ",       " can ",   "could be",  " usually",       " often ",   " e.g",      " such as ",
+      "to avoid",     " avoid ",       " means ", " fix ",     "fixed ",         "fixes ",    "handle ",   "handling ",
+      "instead of",   "no longer",     "prevent", "test_",     "::test",         " passed",   "expected",  "please ",
+      "how to",       " because ",     " errors", "_error",    "out_of_memory_", "-error",    "0 error",   "no error",
+      "not an error", "without error", " =0",     " 0 failed", "no allocation",  "no memory", "no out of", "http",
+      "\xe2\x86\x92"};
+  std::string refused(lower);  // "cannot go on" is none of the words of advice
+  for (std::size_t at = refused.find(" can not "); at != std::string::npos; at = refused.find(" can not "))
+    refused.replace(at, 9, " cannot ");
+  if (has_any(std::string_view(refused), kParts)) return true;
+  // quoted; a line of a log may name something in quotes beside its words
+  const bool in_quotes = std::count(body.begin(), body.begin() + static_cast<std::ptrdiff_t>(says), '"') % 2 != 0;
+  return std::count(body.begin(), body.end(), '`') > 1 ||
+         (std::count(body.begin(), body.end(), '"') > 1 && (in_quotes || !is_marked) && !quotes_only_words(body, says));
 }
 
 // "exit status 0", "oom_errors=0": the words are counted or set, not reported.
@@ -143,9 +200,35 @@ bool is_setting_or_count(std::string_view lower, std::size_t says) {
 }
 
 bool may_hold(std::string_view line) {
-  static constexpr std::array<std::string_view, 9> kWords = {"Cuda", "emory", "EMORY", "alloc", "Alloc",
-                                                             "VRAM", "vram",  "cuda",  "CUDA"};
+  static constexpr std::array<std::string_view, 13> kWords = {"Cuda",    "emory",    "EMORY",   "alloc", "Alloc",
+                                                              "VRAM",    "vram",     "cuda",    "CUDA",  "llegal",
+                                                              "ILLEGAL", "cuStream", "cuLaunch"};
   return has_any(line, kWords);
+}
+
+// A log's own mark of an error, in front of the words.
+bool is_marked(std::string_view raw) {
+  static constexpr std::array<std::string_view, 6> kLevels = {"[Error]", "[error]", "ERROR", "FATAL", "[E]", "/error]"};
+  return has_any(raw.substr(0, 120), kLevels);
+}
+
+// Words that have readers of their own, who took them for talk: an error only where the line is marked as one and goes on as one.
+bool is_read_as_talk(std::string_view raw, std::string_view lower, std::size_t says) {
+  static constexpr std::array<std::string_view, 4> kRead = {"cuda error: ", "hip error: ", "cuda error: an ",
+                                                            "hip error: an "};
+  const std::string_view before = lower.substr(0, std::min(says, lower.size()));
+  std::string_view behind = lower.substr(before.size());
+  const bool is_bare = behind.starts_with("out of memory") && (before.ends_with("cuda ") || before.ends_with("hip "));
+  if (!is_bare &&
+      std::none_of(kRead.begin(), kRead.end(), [&](std::string_view read) { return before.ends_with(read); }))
+    return false;
+  for (const std::string_view words :
+       {"out of memory", "illegal memory access was encountered", "misaligned address", "unspecified launch failure"}) {
+    if (behind.starts_with(words)) behind.remove_prefix(words.size());
+  }
+  const bool goes_on = behind.empty() || behind.starts_with(":") || behind.starts_with(" error:") ||
+                       behind.starts_with(" (") || behind.starts_with(" at ");
+  return !goes_on || !is_marked(raw);
 }
 
 std::optional<ErrorMessage> guess_at(std::string_view text, std::size_t begin, std::size_t end) {
@@ -155,24 +238,26 @@ std::optional<ErrorMessage> guess_at(std::string_view text, std::size_t begin, s
   if (body.size() < 12 || body.size() > kLongestGuess) return std::nullopt;
   const std::string lower = lower_case(body);
   if (!names_gpu(lower) && !names_gpu(lower_case(raw.substr(0, prefix.length)))) return std::nullopt;
-  // Words that have readers of their own, who took them for talk.
-  static constexpr std::array<std::string_view, 4> kRead = {"cuda out of memory", "hip out of memory",
-                                                            "cuda error: out of memory", "hip error: out of memory"};
-  if (has_any(lower, kRead)) return std::nullopt;
-  const std::size_t says = std::min(says_full(lower), says_code_two(lower));
-  if (says == std::string_view::npos || is_talk(body, lower) || is_setting_or_count(lower, says)) return std::nullopt;
+  const SaidFault fault = says_fault(lower);
+  const std::size_t says = std::min({says_full(lower), says_code(lower, "2"), fault.at});
+  if (says == std::string_view::npos || is_talk(body, lower, says, is_marked(raw)) || is_setting_or_count(lower, says))
+    return std::nullopt;
+  if (is_read_as_talk(raw, lower, says)) return std::nullopt;
   if (!reports_error(raw, body, lower, says)) return std::nullopt;
   if (standing_of(text, begin + prefix.length) != Standing::kOwn) return std::nullopt;
   static constexpr std::array<std::string_view, 3> kOfHost = {"mallochost", "hostalloc", "hostmalloc"};
-  const bool of_host = has_any(lower, kOfHost);  // page-locked memory
-  ErrorMessage message = said(of_host ? "host-pinned" : "out-of-memory", "", trimmed(body, 300));
+  const bool of_host = fault.kind.empty() && has_any(lower, kOfHost);  // page-locked memory
+  ErrorMessage message = said(of_host              ? "host-pinned"
+                              : fault.kind.empty() ? "out-of-memory"
+                                                   : fault.kind,
+                              "", trimmed(body, 300));
   message.tag = prefix.tag;
   message.weak = true;
   if (!of_host) message.words["guessed"] = "yes";
   static constexpr std::array<std::string_view, 2> kGoesOn = {" fall back to ", "falling back to "};
   if (has_any(lower, kGoesOn)) message.words["benign"] = "yes";
   const std::size_t size = lower.find_first_of("0123456789");
-  if (size != std::string::npos) {
+  if (size != std::string::npos && fault.kind.empty()) {
     if (const auto bytes = size_between(lower, size, lower.size(), SizeStyle::kTorch))
       message.numbers["requested"] = *bytes;
   }

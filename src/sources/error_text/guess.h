@@ -1,4 +1,4 @@
-// A line of an unknown program that looks as if memory on a GPU had run out: looked for only where no known message stands in the text.
+// A line of an unknown program that looks as if memory on a GPU had run out, or as if a kernel had failed: looked for only where no known message stands in the text.
 #pragma once
 
 #include <optional>

@@ -29,6 +29,12 @@ TEST(Guess, LinesThatReportAFailure) {
            "[GPU0] kernel launch failed: out of memory",
            "torch_npu: NPU error, out of memory",
            "Cuda failure: status=2 in CreateTextureObj at line 2513",
+           "[2021-08-02 17:03:49.331]  nvidia   thread #0 failed with error <rx_hash>:115 \"out of memory\"",
+           "[solver.cu:311] cudaMalloc(&d_flux, n * sizeof(double)) -> out of memory",
+           "error: Device #0 (NVIDIA GeForce RTX 3070) : Out of memory (error code 2): failed to allocate 1024.0 MiB",
+           "Physics: internal CUDA error. It can not continue! Error code 2!",
+           "[Error] [gym.plugin] Gym cuda error: out of memory: ../../gym/impl/GymPhysX.cpp: 1721",
+           "GPU 0: error allocating 3 GB of memory for the tables, disabling the card",
        }) {
     const auto guess = guess_of("loading\n" + line + "\n");
     ASSERT_TRUE(guess.has_value()) << line;
@@ -61,8 +67,37 @@ TEST(Guess, WordsWithoutAFailure) {
            "case kOutOfMemory: return \"error: GPU out of memory\"",
            "CUDA error 28 is not about memory",
            "GPU 0: error 2.5 % above the mean, cuda timer",
+           "  --max-gpu-memory GB   fail with an out of memory error above this limit",
+           "  -m GB                 fail with an out of memory error above this GPU limit",
+           "handler: CUDA error: out of memory is retried",
+           "cuda: launch of kernel 700 took 2 ms, errors: 0",
+           "CUDA driver 719.44, error reporting on",
+           "The GPU log says \"illegal address\" and \"error 700\" are the same",
+           "docs: describe CUDA error 700 (illegal address)",
        })
     EXPECT_FALSE(guess_of("loading\n" + line + "\n").has_value()) << line;
+}
+
+// The same of a kernel that failed: by its code, or in words.
+TEST(Guess, LinesThatReportAFault) {
+  struct Row {
+    std::string line, kind;
+  };
+  for (const Row& row : {
+           Row{"[omni.physx.plugin] PhysX error: Cuda error 700, FILE PxgBroadPhase.cpp, LINE 1302", "illegal-address"},
+           Row{"[Error] [gym.plugin] Gym cuda error: an illegal memory access was encountered: ../GymPhysX.cu: 991",
+               "illegal-address"},
+           Row{"1824MB ERROR   | [gpu] render failed: function \"launch2D\" returned (700): CUDA Illegal address",
+               "illegal-address"},
+           Row{"FATAL: sim step failed, cuda status=716", "misaligned-address"},
+           Row{"ERROR gpu worker: cuStreamSynchronize failed with code 719", "launch-failure"},
+       }) {
+    const auto guess = guess_of("loading\n" + row.line + "\n");
+    ASSERT_TRUE(guess.has_value()) << row.line;
+    EXPECT_EQ(guess->message.kind, row.kind) << row.line;
+    EXPECT_EQ(guess->message.words.count("guessed"), 1u) << row.line;
+    EXPECT_TRUE(guess->message.numbers.empty()) << row.line;
+  }
 }
 
 // This project's own pages and sources are full of these words.

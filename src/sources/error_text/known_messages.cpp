@@ -209,11 +209,14 @@ bool is_state(std::string_view rest) {
 
 std::span<const KnownWords> known_words() { return kKnown; }
 
-const KnownWords* known_words_at(std::string_view lower) {
-  const KnownWords* known = nullptr;
+std::vector<const KnownWords*> known_words_at(std::string_view lower) {
+  std::vector<const KnownWords*> known;
   for (const std::span<const KnownWords> table : {known_words(), program_words()}) {
     for (const KnownWords& words : table) {
-      if (lower.starts_with(words.text) && (known == nullptr || words.text.size() > known->text.size())) known = &words;
+      if (!lower.starts_with(words.text) || (!known.empty() && words.text.size() < known.front()->text.size()))
+        continue;
+      if (!known.empty() && words.text.size() > known.front()->text.size()) known.clear();
+      known.push_back(&words);
     }
   }
   return known;
@@ -240,11 +243,31 @@ std::string whole_sentence(const ErrorPassage& passage) {
                  400);
 }
 
+namespace {
+
+// "see NV_ENC_ERR_OUT_OF_MEMORY": the word in front is one of a sentence, and nothing in it fails.
+bool follows_a_word(std::string_view before) {
+  while (before.ends_with(' ')) before.remove_suffix(1);
+  const std::string_view word = before.substr(before.find_last_of(' ') + 1);
+  if (word.empty() || !std::all_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; })) return false;
+  static constexpr std::array<std::string_view, 12> kReports = {
+      "fail", "error", " code", "status", "return", "throw", "abort", "caught", "crash", "result", "got", "panic"};
+  const std::string lower = lower_case(before);
+  return std::none_of(kReports.begin(), kReports.end(),
+                      [&](std::string_view report) { return lower.find(report) != std::string::npos; });
+}
+
+}  // namespace
+
 bool is_talked_about(const KnownWords& known, const ErrorPassage& passage) {
   constexpr std::size_t kShortestName = 16;  // of one word
   if (known.text.size() < kShortestName || known.text.find(' ') != std::string_view::npos) return false;
   std::string_view rest = std::string_view(passage.lower).substr(0, passage.first_line_length);
   rest.remove_prefix(std::min(known.text.size(), rest.size()));
+  if (known.text.find('_') != std::string_view::npos && follows_a_word(passage.before)) return true;
+  // A part of a longer name, "cudaErrorIncompatibleDriverContext".
+  const auto is_of_name = [](char c) { return is_letter(c) || is_digit(c) || c == '_'; };
+  if (!rest.empty() && is_of_name(rest[0]) && is_of_name(known.text.back())) return true;
   // "DXGI_ERROR_DEVICE_REMOVED: Final = -2005270523", `("cudaErrorA", "hipErrorB"),`
   const bool is_first = passage.before.empty();
   if (is_first && rest.starts_with(": ") && rest.find(" = ") != std::string_view::npos) return true;
@@ -257,11 +280,16 @@ bool is_talked_about(const KnownWords& known, const ErrorPassage& passage) {
 
 std::optional<ErrorMessage> read_known_message(const ErrorPassage& passage) {
   const std::string& lower = passage.lower;
-  const KnownWords* const known = known_words_at(lower);
-  if (known == nullptr || is_talked_about(*known, passage)) return std::nullopt;
+  const std::vector<const KnownWords*> rows = known_words_at(lower);
+  if (rows.empty() || is_talked_about(*rows.front(), passage)) return std::nullopt;
+  const KnownWords* const known = rows.front();
   if (const std::span<const KnownWords> programs = program_words();
-      known >= programs.data() && known < programs.data() + programs.size())
-    return read_program_message(*known, passage);
+      known >= programs.data() && known < programs.data() + programs.size()) {
+    for (const KnownWords* row : rows) {
+      if (auto message = read_program_message(*row, passage)) return message;
+    }
+    return std::nullopt;
+  }
   std::string kind(known->kind);
   const std::string_view line = std::string_view(lower).substr(0, passage.first_line_length);
   const auto says = [&](std::string_view words) { return line.find(words) != std::string_view::npos; };

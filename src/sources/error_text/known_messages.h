@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "sources/error_text/message.h"
 
@@ -32,8 +33,8 @@ struct KnownWords {
 std::span<const KnownWords> known_words();    // of interfaces, systems and frameworks
 std::span<const KnownWords> program_words();  // of programs
 
-// The longest of them that `lower` begins with; null: none.
-const KnownWords* known_words_at(std::string_view lower);
+// The longest of them that `lower` begins with: several where rows of the same words differ in what they need beside them, the first that has it is meant.
+std::vector<const KnownWords*> known_words_at(std::string_view lower);
 // What a row of program_words() states; nothing, where it is only talked about or lacks what it needs.
 std::optional<ErrorMessage> read_program_message(const KnownWords& known, const ErrorPassage& passage);
 // "VK_ERROR_DEVICE_LOST will be reported": a constant's name in a sentence about it.

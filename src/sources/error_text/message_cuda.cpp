@@ -1,8 +1,10 @@
 // Errors of the CUDA and HIP runtimes and drivers, and what kernels print before they stop.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
 
+#include "base/characters.h"
 #include "sources/error_text/message.h"
 
 namespace faultline {
@@ -158,14 +160,41 @@ std::optional<ByteInterval> bytes_after(const std::string& lower, std::string_vi
   return number ? std::optional(ByteInterval::exactly(*number)) : std::nullopt;
 }
 
+// Whether what stands in front says that something failed, rather than what may.
+bool reports_failure(std::string_view before) {
+  if (before.starts_with("- ") || before.starts_with("* ") || before.starts_with("#")) return false;
+  const std::string lower = lower_case(before);
+  static constexpr std::array<std::string_view, 6> kFails = {"fail",  "error",    "exception",
+                                                             "abort", "terminat", "crash"};
+  return has_any(lower, kFails);
+}
+
+// "Failed cuvidCreateDecoder 2 (CUDA_ERROR_OUT_OF_MEMORY)", "HIPError(code hipErrorOutOfMemory, out of memory)", "CUDA_ERROR_OUT_OF_MEMORY-out of memory"
+bool is_named_in_report(const ErrorPassage& passage, std::string_view rest) {
+  static constexpr std::array<std::string_view, 3> kMeanings = {"-out of memory", ", out of memory)",
+                                                                ", an illegal memory access was encountered)"};
+  if (std::any_of(kMeanings.begin(), kMeanings.end(), [&](std::string_view means) { return rest.starts_with(means); }))
+    return true;
+  if (!passage.before.ends_with('(') || !rest.starts_with(')') || !reports_failure(passage.before)) return false;
+  rest.remove_prefix(1);
+  return rest.empty() || rest == "." || rest.starts_with(": ") || rest.starts_with(", ");
+}
+
 std::optional<ErrorMessage> error_name(const ErrorPassage& passage) {
-  if (!stands_as_message(passage) && passage.before.find("code=") == std::string::npos &&
+  const std::string_view line = std::string_view(passage.lower).substr(0, passage.first_line_length);
+  const auto is_at = [&](const CodeName& known) { return line.starts_with(known.name); };
+  const auto name = std::find_if(kNames.begin(), kNames.end(), is_at);
+  const bool in_report = name != kNames.end() && is_named_in_report(passage, line.substr(name->name.size()));
+  // "CUresult::CUDA_ERROR_OUT_OF_MEMORY" is a name of a program's source
+  const bool stands = stands_as_message(passage) && !passage.before.ends_with("::");
+  if (!in_report && !stands && passage.before.find("code=") == std::string::npos &&
       !passage.before.ends_with("results in ") && !passage.before.ends_with("results in"))
     return std::nullopt;
   for (const CodeName& known : kNames) {
     if (!passage.lower.starts_with(known.name)) continue;
     const std::size_t end = known.name.size();
-    const bool named = passage.lower.compare(end, 2, ": ") == 0 || passage.lower.compare(end, 2, ") ") == 0 ||
+    const bool named = in_report || passage.lower.compare(end, 2, ": ") == 0 ||
+                       passage.lower.compare(end, 2, ") ") == 0 ||
                        passage.lower.compare(end, 14, " out of memory") == 0;
     if (!named && !ends_as_message(passage, end)) return std::nullopt;
     ErrorMessage message = said(

@@ -149,6 +149,15 @@ std::optional<ErrorMessage> cut_message(const ErrorPassage& passage) {
   return message;
 }
 
+// ", skipping batch", "; retrying with 4": what a program's own line says that it does about it.
+bool says_what_it_does(std::string_view rest) {
+  if (rest.size() > 100 || !(rest.starts_with(", ") || rest.starts_with("; ") || rest.starts_with(" - "))) return false;
+  rest.remove_prefix(rest.find_first_not_of(",; -"));
+  static constexpr std::array<std::string_view, 7> kDoes = {"skipping", "retrying", "reducing", "falling back",
+                                                            "halving",  "clearing", "trying"};
+  return std::any_of(kDoes.begin(), kDoes.end(), [&](std::string_view does) { return rest.starts_with(does); });
+}
+
 }  // namespace
 
 std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage& passage) {
@@ -165,6 +174,13 @@ std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage
     while (!rest.empty() && std::string_view(" .!\xE2\x80\xA6").find(rest.back()) != std::string_view::npos)
       rest.remove_suffix(1);
     const bool is_cut = rest.size() >= 3 && kTried.starts_with(rest);
+    // "WARNING: CUDA out of memory, skipping batch"
+    if (says_what_it_does(rest) && stands_as_message(passage)) {
+      message.weak = true;
+      message.text = trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), 200);
+      message.words["backend"] = passage.lower.find("hip out") < end ? "HIP" : "CUDA";
+      return message;
+    }
     // Without an exception's name in front, only where the words are all that the line has.
     if (!passage.lower.starts_with("error") && (!passage.before.empty() || (!rest.empty() && !is_cut)))
       return std::nullopt;

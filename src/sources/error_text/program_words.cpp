@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/characters.h"
 #include "sources/error_text/known_messages.h"
 #include "sources/error_text/log_lines.h"
 
@@ -95,6 +96,22 @@ constexpr auto kPrograms = std::to_array<KnownWords>({
      "device"},
     {"bytes of device memory for device [", kOom, kAnywhere, "ND4J", "failed to allocate [{requested:n}] bytes"},
     {"memory object allocation failure", "opencl-memory", kAsError, ""},
+    {"mem_object_allocation_failure", "opencl-memory", kAsError, "", "", Force::kWeak},
+    {"] bytes from device [", kOom, kAnywhere, "ND4J", "failed to allocate [{requested:n}"},
+    {"out of [device] memory, host memory will be used instead", kOom, kAnywhere, "ND4J",
+     "requested bytes: [{requested:n}", Force::kBenign},
+    {"can't allocate [host] memory: ", "host-alloc", kAnywhere, "ND4J", "[host] memory: {requested:n}"},
+    {"tornadooutofmemoryexception: ", kOom, kAnywhere, "TornadoVM", "unable to allocate {requested:n} bytes"},
+    {"gpuretryoom: gpu outofmemory", kOom, kAnywhere, "Spark RAPIDS", "", Force::kBenign, "retrying"},
+    {"gpuretryoom: gpu outofmemory", kOom, kAnywhere, "Spark RAPIDS"},
+    {"gpusplitandretryoom: gpu outofmemory", kOom, kAnywhere, "Spark RAPIDS"},
+    {"cudaexception: erroroutofmemory: ", kOom, kAnywhere, "ManagedCuda"},
+    {"cuda ran out of available memory", kOom, kAnywhere, "CUDALink"},
+    {"failed with error code 2 (out of memory)", kOom, kAsError, "Futhark"},
+    {"failed with error code 700 (an illegal memory access", "illegal-address", kAsError, "Futhark"},
+    {"cuda error 2 (cudaerrormemoryallocation)", kOom, kAsError, ""},
+    {"cusparse api failed at line ", "cusparse-alloc", kAsError, "cusparse", "", Force::kStrong,
+     "insufficient resources"},
     {"drivererror(cuda_error_out_of_memory", kOom, kAnywhere, "cudarc"},
     {"drivererror(cuda_error_illegal_address", "illegal-address", kAnywhere, "cudarc"},
     {"drivererror(cuda_error_misaligned_address", "misaligned-address", kAnywhere, "cudarc"},
@@ -112,8 +129,11 @@ constexpr auto kPrograms = std::to_array<KnownWords>({
     {"nvjpeg_status_allocator_failure", kOom, kAsError, "nvJPEG"},
     {"error: out of memory. requested ", kOom, kAsError, "CatBoost", "requested {requested}; free {free}"},
     {"error: not enough memory for tree-ctrs: ", kOom, kAsError, "CatBoost"},
-    {"cuda failure 2: out of memory", kOom, kAsError, "onnxruntime"},
-    {"cuda failure 700: an illegal memory access", "illegal-address", kAsError, "onnxruntime"},
+    {"cuda failure 2: out of memory", kOom, kAsError, "onnxruntime", "", Force::kStrong, "onnxruntime"},
+    {"cuda failure 2: out of memory", kOom, kAsError, ""},
+    {"cuda failure 700: an illegal memory access", "illegal-address", kAsError, "onnxruntime", "", Force::kStrong,
+     "onnxruntime"},
+    {"cuda failure 700: an illegal memory access", "illegal-address", kAsError, ""},
     {"enforce allocating <= available failed, ", kOom, kAnywhere, "PaddlePaddle", "failed, {requested:n} > {free:n}"},
     {"paddlecheckerror: out of memory", kOom, kAsError, "PaddlePaddle"},
     {"out of memory!!! request memory size: ", kOom, kAsError, "MindSpore", "request memory size: {requested:n}"},
@@ -135,6 +155,8 @@ constexpr auto kPrograms = std::to_array<KnownWords>({
     {"out of resource: registers", "triton-registers", kAsError, "Triton"},
     {"out of resource: tensor memory", "triton-tensor-memory", kAsError, "Triton"},
     {"failed to create cublas handle: the resource allocation failed", "cublas-alloc", kAsError, "cublas"},
+    {"device memory is insufficient to use tactic", "harmless-tactic", kAnywhere, "TensorRT"},
+    {"skipping tactic ", "harmless-tactic", kAnywhere, "TensorRT", "", Force::kStrong, "insufficient memory"},
     // simulation and measurement
     {"failed to allocate a memory region of ", kOom, kAnywhere, "Kaldi",
      "memory region of {requested:n}memory info: free:{free}, used:{used}, total:{capacity}"},
@@ -155,6 +177,13 @@ constexpr auto kPrograms = std::to_array<KnownWords>({
     {"using memoryspace named \"host\"", "host-alloc", kAnywhere, "Kokkos", "allocation of size {requested}",
      Force::kStrong, "failed"},
     {"fatal cuda error out of memory at ", kOom, kAsError, "Charm++"},
+    {"bytes requested; status = 2(out of memory)", kOom, kAnywhere, "NVIDIA Fortran", "{requested:n} bytes requested"},
+    {"bytes requested; not enough memory", "host-alloc", kAnywhere, "NVIDIA Fortran", "{requested:n} bytes requested"},
+    {"caught amgx exception: insufficient memory", kOom, kAnywhere, "AmgX"},
+    {"amgx error: insufficient memory", kOom, kAnywhere, "AmgX", "", Force::kWeak},
+    {"failed (cuda out of memory) on sequence ", kOom, kAsError, "ESMFold"},
+    {"failed (cuda out of memory) to predict batch ", kOom, kAsError, "ESMFold"},
+    {"gpu allocpinnedmemory fail to allocate memory", "host-pinned", kAnywhere, "PhysX"},
     {"amrex::abort::", kOom, kAnywhere, "AMReX", "", Force::kStrong, ": out of memory"},
     {"out of gpu memory. free: ", kOom, kAsError, "AMReX", "free: {free:n} asked: {requested:n}"},
     {"simplecudamalloc_impl.hpp(", kOom, kAnywhere, "mallocMC", "", Force::kStrong, "out of memory"},
@@ -180,6 +209,10 @@ constexpr auto kPrograms = std::to_array<KnownWords>({
     {"out of memory in hip queue", kOom, kAsError, "Blender"},
     {"illegal address in cuda queue", "illegal-address", kAsError, "Blender"},
     {"illegal address in hip queue", "illegal-address", kAsError, "Blender"},
+    {"out of memory in cu", kOom, kAsError, "Blender", "", Force::kStrong, ".cpp:"},
+    {"out of memory in hip", kOom, kAsError, "Blender", "", Force::kStrong, ".cpp:"},
+    {"illegal address in cu", "illegal-address", kAsError, "Blender", "", Force::kStrong, ".cpp:"},
+    {"illegal address in hip", "illegal-address", kAsError, "Blender", "", Force::kStrong, ".cpp:"},
     {"failed to create cuda context (out of memory)", kOom, kAsError, "Blender"},
     {"cuda error 2 on device ", kOom, kAsError, "Octane", "on device {device}", Force::kStrong, "out of memory"},
     {"redshift cannot operate with less than ", kOom, kAsError, "Redshift"},
@@ -200,6 +233,10 @@ constexpr auto kPrograms = std::to_array<KnownWords>({
      "not enough gpu ram free ({free} free, need at least {requested}"},
     {"cuda error: out of memory: ", kOom, kAsError, "Darknet"},  // and what perror() has to say
     {"vkallocatememory failed", "vulkan-memory", kAsError, ""},
+    {"vkresult: error_out_of_device_memory", "vulkan-memory", kAnywhere, ""},
+    {"vkresult: error_device_lost", "vulkan-lost", kAnywhere, ""},
+    {"vulkan device was lost.", "vulkan-lost", kAsError, ""},
+    {"error when allocating memory or building dag", kOom, kAsError, "lolMiner"},
     // other makers' devices
     {"ur_result_error_out_of_device_memory", kOom, kAsError, "Level Zero"},
     {"ze_result_error_out_of_device_memory", kOom, kAsError, "Level Zero"},
@@ -218,6 +255,7 @@ constexpr auto kPrograms = std::to_array<KnownWords>({
     {"kiogpucommandbuffercallbackerrorhang", "metal-hang", kAnywhere, "Metal"},
     {"kiogpucommandbuffercallbackerrortimeout", "metal-hang", kAnywhere, "Metal"},
     {"memory critical error by agent node-", "rocm-critical", kAnywhere, ""},
+    {"hw exception by gpu node-", "rocm-hang", kAnywhere, "", "", Force::kStrong, "gpu hang"},
     {"page fault (src_id:", "rocm-fault", kAnywhere, "", "", Force::kStrong, "amdgpu"},
     {"gpu reset begin!", "rocm-reset", kAnywhere, "", "", Force::kWeak, "amdgpu"},
     {"timeout, signaled seq=", "rocm-timeout", kAnywhere, "", "", Force::kWeak, "ring "},
@@ -271,6 +309,29 @@ constexpr auto kPrograms = std::to_array<KnownWords>({
     {"sending sigterm to process ", "host-oom-killer", kAnywhere, "", "", Force::kStrong, "earlyoom"},
     {"sending sigkill to process ", "host-oom-killer", kAnywhere, "", "", Force::kStrong, "earlyoom"},
     {"your notebook tried to allocate more memory than is available", "host-session", kAsError, ""},
+    // the host's memory, as other languages and systems tell of it
+    {"cannot allocate vector of size ", "host-alloc", kAsError, "R", "of size {requested}"},
+    {"system.outofmemoryexception: ", "host-alloc", kAnywhere, ".NET"},
+    {"memory allocation of ", "host-alloc", kAsError, "Rust", "allocation of {requested:n}", Force::kStrong,
+     " bytes failed"},
+    {"fatal error: runtime: out of memory", "host-alloc", kAsError, "Go"},
+    {"runtime: out of memory: cannot allocate ", "host-alloc", kAsError, "Go", "cannot allocate {requested:n}"},
+    {"error: outofmemoryerror()", "host-alloc", kAsError, "Julia"},
+    {"error: loaderror: outofmemoryerror()", "host-alloc", kAsError, "Julia"},
+    {"java.lang.outofmemoryerror: physical memory usage is too high", "host-javacpp", kAnywhere, "JavaCPP"},
+    {"java.lang.outofmemoryerror: cannot allocate new ", "host-javacpp", kAnywhere, "JavaCPP"},
+    {"exceeded 95% memory budget. restarting", "host-dask", kAnywhere, "Dask"},
+    {"failed to extend /dev/shm/nccl-", "host-shm-nccl", kAnywhere, "nccl"},
+    {"error while creating shared memory segment /dev/shm/nccl-", "host-shm-nccl", kAnywhere, "nccl"},
+    {"the node was low on resource: memory", "host-evicted", kAnywhere, ""},
+    {"exceeded job memory limit", "host-cgroup", kAsError, "", "", Force::kStrong, "slurm"},
+    {"exceeded step memory limit", "host-cgroup", kAsError, "", "", Force::kStrong, "slurm"},
+    {"exceeded memory limit (", "host-cgroup", kAnywhere, "", "", Force::kStrong, "being killed"},
+    {"srun: error: ", "host-cgroup", kAsError, "", "", Force::kWeak, ": out of memory"},
+    {"killed signal terminated program ", "host-killed", kAsError, "", "", Force::kWeak},
+    {"died due to signal 9 (kill signal)", "host-killed", kAnywhere, "", "", Force::kWeak},
+    {"fork: cannot allocate memory", "host-refused", kAsError, ""},
+    {"might be caused by insufficient shared memory (shm)", "host-bus", kAnywhere, ""},
     // the device and its driver
     {"might have already set an error? error 2: out of memory", "setup-count-memory", kAnywhere, ""},
     {"unexpected error from cudagetdevicecount()", "setup-unknown", kAsError, "", "", Force::kWeak},
@@ -281,6 +342,12 @@ constexpr auto kPrograms = std::to_array<KnownWords>({
     {"insufficient nvidia.com/gpu", "setup-scheduling", kAnywhere, "", "", Force::kWeak},
     {"insufficient amd.com/gpu", "setup-scheduling", kAnywhere, "", "", Force::kWeak},
     {"insufficient gpu.intel.com/", "setup-scheduling", kAnywhere, "", "", Force::kWeak},
+    {"could not select device driver \"\" with capabilities: [[gpu", "setup-container", kAnywhere, ""},
+    {"nvidia-container-cli: initialization error", "setup-container", kAnywhere, ""},
+    {"nvidia-container-cli: requirement error", "setup-old-driver", kAnywhere, "", "", Force::kStrong, "cuda"},
+    {"unknown or invalid runtime name: nvidia", "setup-container", kAnywhere, ""},
+    {"unknown runtime specified nvidia", "setup-container", kAnywhere, ""},
+    {"unresolvable cdi devices nvidia.com/", "setup-container", kAnywhere, ""},
     {"[nv_err_no_memory]", "nvrm-memory", kAnywhere, "", "", Force::kWeak, "nvrm"},
     {"unable to determine the device handle for gpu", "gpu-lost", kAsError, "", "", Force::kWeak},
     {"watchdog caught collective operation timeout", "nccl-timeout", kAnywhere, "", "", Force::kWeak},
@@ -337,11 +404,22 @@ bool read_form(std::string_view form, std::string_view words, ErrorMessage& mess
 
 // A name in a list of constants: "OPTIX_ERROR_DEVICE_OUT_OF_MEMORY = 7807," or a label of a switch.
 bool is_declared(const KnownWords& known, const ErrorPassage& passage) {
-  if (known.text.find('_') == std::string_view::npos || known.text.find(' ') != std::string_view::npos) return false;
+  constexpr std::size_t kShortestName = 16;
+  if (known.text.size() < kShortestName || known.text.find(' ') != std::string_view::npos) return false;
   std::string_view rest = std::string_view(passage.lower).substr(0, passage.first_line_length);
   rest.remove_prefix(std::min(known.text.size(), rest.size()));
   while (rest.starts_with(' ')) rest.remove_prefix(1);
   return rest.starts_with('=') || (passage.before.empty() && (rest.empty() || rest == "," || rest.starts_with(", ")));
+}
+
+// Behind a mark of code that is still open: "`vkAllocateMemory failed`" of a page. One between letters joins names (of Mathematica's contexts).
+bool is_in_code_marks(std::string_view before) {
+  std::size_t marks = 0;
+  for (std::size_t at = before.find('`'); at != std::string_view::npos; at = before.find('`', at + 1)) {
+    const bool joins = at > 0 && is_letter(before[at - 1]) && at + 1 < before.size() && is_letter(before[at + 1]);
+    marks += joins ? 0 : 1;
+  }
+  return marks % 2 != 0;
 }
 
 }  // namespace
@@ -350,8 +428,7 @@ std::span<const KnownWords> program_words() { return kPrograms; }
 
 std::optional<ErrorMessage> read_program_message(const KnownWords& known, const ErrorPassage& passage) {
   if (!known.anywhere && !stands_as_message(passage) && !has_error_name(passage.before)) return std::nullopt;
-  if (is_declared(known, passage) || std::count(passage.before.begin(), passage.before.end(), '`') % 2 != 0)
-    return std::nullopt;
+  if (is_declared(known, passage) || is_in_code_marks(passage.before)) return std::nullopt;
   std::string around = lower_case(passage.before);
   const std::string_view line =
       std::string_view(passage.lower).substr(0, std::max<std::size_t>(passage.first_line_length, 300));

@@ -35,7 +35,20 @@ StandingLine line_of(std::string_view text, std::size_t begin, std::size_t end) 
           front.ends_with("  ") || front.ends_with('\t')};
 }
 
+// "src/alloc.cu:88:    throw …", as grep prints lines of sources.
+std::string_view behind_place(std::string_view body) {
+  const std::size_t colon = body.find(':');
+  const std::size_t digits = colon == std::string_view::npos ? colon : body.find_first_not_of("0123456789", colon + 1);
+  const bool names_file = colon < 200 && body.substr(0, colon).find('.') < colon &&
+                          body.substr(0, colon).find(' ') == std::string_view::npos;
+  if (!names_file || digits == std::string_view::npos || digits == colon + 1 || body[digits] != ':') return body;
+  body.remove_prefix(digits + 1);
+  while (body.starts_with(' ') || body.starts_with('\t')) body.remove_prefix(1);
+  return body;
+}
+
 bool is_code(std::string_view body) {
+  body = behind_place(body);
   while (!body.empty() && (body[0] == '+' || body[0] == '-' || body[0] == '>' || body[0] == ' ' || is_digit(body[0])))
     body.remove_prefix(1);
   static constexpr std::array<std::string_view, 23> kBegins = {
@@ -127,6 +140,75 @@ bool is_example(std::string_view text, std::size_t begin) {
   return false;
 }
 
+// A comment of a program's source: the lines around it are code, or, where a block of C begins each with a star, more of the same.
+bool is_in_comment(std::string_view text, std::size_t at) {
+  constexpr int kMostLines = 20, kFewestLines = 5;
+  const auto bare_line = [&](std::size_t begin, std::size_t end) {
+    const std::string_view line = text.substr(begin, std::min(end - begin, kLongestLine));
+    const std::size_t first = line.find_first_not_of(" \t"), last = line.find_last_not_of(" \t\r");
+    return first == std::string_view::npos ? std::string_view() : line.substr(first, last - first + 1);
+  };
+  const auto is_comment = [](std::string_view line) {
+    return line.starts_with('#') || line.starts_with("//") || line.starts_with("/*") || line == "*" ||
+           line.starts_with("* ") || line.starts_with("*/");
+  };
+  const std::size_t own = line_begin(text, at, kLongestLine), own_end = line_end(text, at, kLongestLine);
+  const std::string_view line = bare_line(own, own_end);
+  if (!is_comment(line) || line.starts_with("#>")) return false;
+  int code = 0, stars = 0, others = 0;
+  const auto look = [&](std::string_view near) {
+    if (near.empty()) return;
+    static constexpr std::array<std::string_view, 10> kBegins = {"#include", "#define", "import ", "from ",  "def ",
+                                                                 "class ",   "return",  "static ", "const ", "@"};
+    const bool begins =
+        std::any_of(kBegins.begin(), kBegins.end(), [&](std::string_view words) { return near.starts_with(words); });
+    const bool ends = std::string_view(";{}(),[:\\").find(near.back()) != std::string_view::npos ||
+                      near.ends_with("*/") || near.find(" = ") != std::string_view::npos;
+    if (near == "*" || near.starts_with("* "))
+      ++stars;
+    else if (begins || (!is_comment(near) && ends))
+      ++code;
+    else if (!is_comment(near))
+      ++others;
+  };
+  std::size_t begin = own;
+  for (int lines = 0; lines < kMostLines && begin > 0; ++lines) {
+    const std::size_t end = begin - 1;
+    begin = line_begin(text, end, kLongestLine);
+    look(bare_line(begin, end));
+  }
+  std::size_t end = own_end;
+  for (int lines = 0; lines < kMostLines && end < text.size(); ++lines) {
+    const std::size_t next = end + 1;
+    end = line_end(text, std::min(next, text.size()), kLongestLine);
+    if (next < text.size()) look(bare_line(next, end));
+  }
+  if (line.starts_with('*') && stars >= kFewestLines && stars > 2 * others) return true;
+  return code >= kFewestLines && code > 2 * others;
+}
+
+// An example of a session with Python: its traceback has a line of dots for its frames.
+bool is_doctest(std::string_view text, std::size_t begin) {
+  const auto line_above = [&] {
+    const std::size_t end = begin == 0 ? 0 : begin - 1;
+    begin = line_begin(text, end, kLongestLine);
+    const std::string line = clean_line(text.substr(begin, end - begin), kLongestLine);
+    return line.substr(std::min(line.find_first_not_of(' '), line.size()));
+  };
+  return line_above() == "..." && line_above().starts_with(kTracebackHead);
+}
+
+// A line of a table of texts: its first line has the columns' names, "id,label,text".
+bool is_row_of_table(std::string_view text, std::string_view before) {
+  if (!before.ends_with('"') && before.find(",\"") == std::string_view::npos) return false;
+  const std::string_view head = text.substr(0, std::min(text.find('\n'), kLongestLine));
+  const auto commas = std::count(head.begin(), head.end(), ',');
+  const bool is_head = std::all_of(
+      head.begin(), head.end(), [](char c) { return is_letter(c) || c == '_' || c == ',' || c == '"' || c == '\r'; });
+  const std::string_view columns = before.substr(0, before.find('"'));
+  return is_head && commas > 0 && std::count(columns.begin(), columns.end(), ',') <= commas && columns.ends_with(',');
+}
+
 }  // namespace
 
 bool is_exception_line(std::string_view body) { return !exception_name(body).empty(); }
@@ -215,6 +297,8 @@ Standing standing_of(std::string_view text, std::size_t at) {
   }
   if (quoted && !is_exception_line(line.body) && is_setting(line.body, name_of_value(before))) return Standing::kSource;
   if (is_example(text, begin) || (quoted && is_question(line.body))) return Standing::kSource;
+  if (is_doctest(text, begin) || is_in_comment(text, at) || (quoted && is_row_of_table(text, before)))
+    return Standing::kSource;
   // JAX raises a ValueError of its own status.
   const bool is_status = line.body.find("Error: RESOURCE_EXHAUSTED: ") != std::string::npos;
   if (is_unrelated_exception(line.body) && !is_status) return Standing::kQuoted;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/characters.h"
+#include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
 #include "sources/error_text/plain_text.h"
 #include "sources/error_text/traceback.h"
@@ -131,9 +132,30 @@ bool names_torch(std::string_view text) {
   return false;
 }
 
+bool is_of_other_language(std::string_view text) {
+  static constexpr std::array<std::string_view, 3> kPython = {"Traceback (most recent call last)", ".py\"", ".py:"};
+  if (has_any(text, kPython)) return false;
+  // R, Java, .NET, Julia, Rust and Go, by how each ends or shows its stack
+  static constexpr std::array<std::string_view, 14> kMarks = {"Execution halted",
+                                                              "do.call -> ",
+                                                              "/lantern/",
+                                                              "Calls: ",
+                                                              ".java:",
+                                                              "Native Method)",
+                                                              ".cs:line ",
+                                                              "   at System.",
+                                                              "Unhandled exception. ",
+                                                              ".jl:",
+                                                              "' panicked at",
+                                                              ".rs:",
+                                                              "goroutine ",
+                                                              ".go:"};
+  return has_any(text, kMarks);
+}
+
 bool is_windows(std::string_view text) {
   for (const std::string_view path :
-       {"File \"C:\\", "File \"D:\\", "File \"E:\\", ":\\Users\\", ":\\Program", "PS C:\\"}) {
+       {"File \"C:\\", "File \"D:\\", "File \"E:\\", ":\\Users\\", ":\\Program", "PS C:\\", ":\\actions-runner\\"}) {
     if (text.find(path) != std::string_view::npos) return true;
   }
   return false;
@@ -168,6 +190,7 @@ std::string other_framework(std::string_view text) {
                                                                     {"FahCore", "Folding@home"},
                                                                     {"Error creating array", "OpenMM"},
                                                                     {"Error allocating array", "OpenMM"},
+                                                                    {"AMDGPU", "AMDGPU.jl"},
                                                                     {".julia/", "CUDA.jl"},
                                                                     {"ERROR: LoadError", "CUDA.jl"},
                                                                     {"CUDAdrv", "CUDA.jl"},

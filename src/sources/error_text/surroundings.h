@@ -13,6 +13,8 @@ std::string torch_version(std::string_view text);
 // "numba", "CuPy", "llama.cpp": what else uses the GPU in this text, where nothing in it is of PyTorch. Empty where PyTorch is named or nothing is.
 std::string other_framework(std::string_view text);
 bool names_torch(std::string_view text);
+// Whether the program is of another language than Python, by how it ends or shows its stack: R, Java, .NET, Julia, Rust, Go.
+bool is_of_other_language(std::string_view text);
 // Whether the paths in it are of Windows.
 bool is_windows(std::string_view text);
 

@@ -167,6 +167,11 @@ Survey survey(std::string_view text, const AnchorHits& found) {
       survey.assert_error = Chosen{*message, hit.begin, hit.begin};
     if (is_of_kernel_log(message->kind)) add_kernel_line({*message, hit.begin, hit.begin}, survey);
     if (place && message->kind == "xid" && is_consequence(place->message) && !is_consequence(*message)) place.reset();
+    // Of one line, a program's own words say more than the name of the error in them.
+    if (place && message->weak && place->message.kind == message->kind && place->message.framework.empty() &&
+        !message->framework.empty() &&
+        text.substr(place->begin, hit.begin - std::min(hit.begin, place->begin)).find('\n') == std::string_view::npos)
+      place.reset();
     if (!place) place = Chosen{std::move(*message), hit.begin, hit.begin};
   }
   if (survey.first_weak && survey.first_weak->message.kind == "pool-growth" && refusals.count > 1 &&

@@ -197,13 +197,18 @@ void add_size(const Survey& seen, Chosen& chosen) {
 
 }  // namespace
 
-// "cudaMallocHost(&p, n) failed: out of memory": the call that failed, on the message's line or the next, asks for memory of the host.
+// "cudaMallocHost(&p, n) failed: out of memory": the call that failed, on the message's line or the next, asks for memory of the host; or a tensor is pinned on the line that raised it.
 bool names_pinned_call(std::string_view text, std::size_t at) {
   static constexpr std::array<std::string_view, 6> kCalls = {"cudaMallocHost", "cudaHostAlloc", "cuMemAllocHost",
                                                              "cuMemHostAlloc", "hipHostMalloc", "cudaHostRegister"};
   const std::size_t begin = line_begin(text, at, kLongestLine), end = line_end(text, at, kLongestLine);
   const std::size_t next = std::min(end + 1, text.size());
-  return has_any(text.substr(begin, end - begin), kCalls) ||
+  // the source line of the last frame of the traceback that ends here
+  const std::size_t above = begin == 0 ? 0 : line_begin(text, begin - 1, kLongestLine);
+  const std::string_view source = text.substr(above, begin - above);
+  const bool pins = source.starts_with("    ") && (source.find(".pin_memory(") != std::string_view::npos ||
+                                                   source.find("pin_memory=True") != std::string_view::npos);
+  return pins || has_any(text.substr(begin, end - begin), kCalls) ||
          has_any(text.substr(next, line_end(text, next, kLongestLine) - next), kCalls);
 }
 
