@@ -226,6 +226,7 @@ constexpr auto kPrograms = std::to_array<Program>({
     {"Futhark", Platform::kCuda, {}, false},
     {"PhysX", Platform::kCuda, {}, false},
     {"NVIDIA Fortran", Platform::kCuda, {}, false},
+    {"OpenMP", Platform::kCuda, {"Less in target data regions at one time, or a smaller problem for each GPU."}, false},
     {"R", Platform::kOther, {}, false},
     {".NET", Platform::kOther, {}, false},
     {"Rust", Platform::kOther, {}, false},

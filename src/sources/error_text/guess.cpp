@@ -128,6 +128,13 @@ SaidFault says_fault(std::string_view lower) {
   return {};
 }
 
+// The line says what the program does about it.
+bool goes_on(std::string_view lower) {
+  static constexpr std::array<std::string_view, 4> kGoesOn = {" fall back to ", "falling back to ", ", skipping ",
+                                                              ", retrying "};
+  return has_any(lower, kGoesOn);
+}
+
 // An error is reported: by a label, an exception's name, a level, or how a program says that it ends.
 bool reports_error(std::string_view raw, std::string_view body, std::string_view lower, std::size_t says) {
   if (is_exception_line(body)) return true;
@@ -152,6 +159,12 @@ bool reports_error(std::string_view raw, std::string_view body, std::string_view
       lower.substr(says).find(' ', std::string_view("out of memory").size()) == std::string_view::npos)
     return true;
   // "renderer: out of video memory": what went wrong, behind who says it
+  // "Out of GPU memory: requested 812MB"
+  static constexpr std::array<std::string_view, 4> kAsked = {"memory: requested ", "memory: need", "vram: requested ",
+                                                             "memory: tried to "};
+  if (has_any(lower.substr(says), kAsked)) return true;
+  // "WARNING: ran out of memory on the GPU, skipping this batch"
+  if (goes_on(lower) && lower.find("ran out of ") != std::string_view::npos) return true;
   const std::size_t colon = lower.rfind(": ", says);
   const bool is_quoted = says > 0 && body[says - 1] == '"';
   return lower.substr(says).starts_with("error ") || lower.substr(0, says).ends_with("error ") ||
@@ -226,9 +239,10 @@ bool is_read_as_talk(std::string_view raw, std::string_view lower, std::size_t s
        {"out of memory", "illegal memory access was encountered", "misaligned address", "unspecified launch failure"}) {
     if (behind.starts_with(words)) behind.remove_prefix(words.size());
   }
-  const bool goes_on = behind.empty() || behind.starts_with(":") || behind.starts_with(" error:") ||
-                       behind.starts_with(" (") || behind.starts_with(" at ");
-  return !goes_on || !is_marked(raw);
+  const bool is_whole = behind.empty() || behind.starts_with(":") || behind.starts_with(" error:") ||
+                        behind.starts_with(" (") || behind.starts_with(" at ");
+  const bool reports = is_marked(raw) || before.starts_with("cuda error ") || before.starts_with("cuda error:");
+  return !is_whole || !reports;
 }
 
 std::optional<ErrorMessage> guess_at(std::string_view text, std::size_t begin, std::size_t end) {
@@ -254,8 +268,7 @@ std::optional<ErrorMessage> guess_at(std::string_view text, std::size_t begin, s
   message.tag = prefix.tag;
   message.weak = true;
   if (!of_host) message.words["guessed"] = "yes";
-  static constexpr std::array<std::string_view, 2> kGoesOn = {" fall back to ", "falling back to "};
-  if (has_any(lower, kGoesOn)) message.words["benign"] = "yes";
+  if (goes_on(lower)) message.words["benign"] = "yes";
   const std::size_t size = lower.find_first_of("0123456789");
   if (size != std::string::npos && fault.kind.empty()) {
     if (const auto bytes = size_between(lower, size, lower.size(), SizeStyle::kTorch))

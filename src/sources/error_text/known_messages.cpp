@@ -198,6 +198,7 @@ bool is_killed_line(const ErrorPassage& passage) {
 // What stands behind the reason where a cluster tells it, "Reason: OOMKilled", "OOMKilled: true", and not where somebody writes about it.
 bool is_state(std::string_view rest) {
   if (rest.starts_with('"') || rest.starts_with('\'')) rest.remove_prefix(1);
+  if (rest.starts_with(", ")) rest.remove_prefix(1);
   if (rest.starts_with(' ') || rest.starts_with(',')) rest.remove_prefix(1);
   if (rest.empty() || rest == "}" || rest == "," || is_digit(rest.front())) return true;
   static constexpr std::array<std::string_view, 8> kNext = {

@@ -56,6 +56,25 @@ bool stands_as_message(const ErrorPassage& passage) {
   return std::string_view(":])|>-*!'").find(passage.before[last]) != std::string_view::npos;
 }
 
+bool is_named_as_failure(const ErrorPassage& passage, std::string_view rest) {
+  std::string_view before = passage.before;
+  if (before.starts_with("- ") || before.starts_with("* ") || before.starts_with('#')) return false;
+  while (before.ends_with(' ')) before.remove_suffix(1);
+  const bool in_brackets = before.ends_with('(') && rest.starts_with(')');
+  if (in_brackets) rest.remove_prefix(1);
+  const bool ends = rest.empty() || rest == "." || rest.starts_with(": ") || rest.starts_with(", ") ||
+                    rest.starts_with(" (") || rest.starts_with(" at ");
+  if (!ends) return false;
+  if (in_brackets) {
+    static constexpr std::array<std::string_view, 6> kFails = {"fail",  "error",    "exception",
+                                                               "abort", "terminat", "crash"};
+    return has_any(lower_case(before), kFails);
+  }
+  static constexpr std::array<std::string_view, 5> kReports = {"failed with", "failed with status", "failed with error",
+                                                               "failed with code", "returned"};
+  return std::any_of(kReports.begin(), kReports.end(), [&](std::string_view words) { return before.ends_with(words); });
+}
+
 std::optional<ByteInterval> size_between(std::string_view words, std::size_t from, std::size_t until, SizeStyle style) {
   until = std::min(until, words.size());
   for (std::size_t at = from; at < until; ++at) {

@@ -50,6 +50,8 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
 
 // Whether words that can also be prose stand where a program puts an error: behind a colon or a bracket, or at the start of the line.
 bool stands_as_message(const ErrorPassage& passage);
+// Whether a status or an error's name stands where a report of a failure names it: "cuMemCreate(…) failed with error NAME", "cuBLAS error 3 (NAME)". `rest` is what stands behind the name on its line.
+bool is_named_as_failure(const ErrorPassage& passage, std::string_view rest);
 // The kind that a CUDA or HIP error string stands for ("misaligned address" → "misaligned-address"), empty when it is none of ours.
 struct CudaPhrase {
   std::string_view text;  // lower case

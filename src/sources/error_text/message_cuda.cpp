@@ -160,24 +160,13 @@ std::optional<ByteInterval> bytes_after(const std::string& lower, std::string_vi
   return number ? std::optional(ByteInterval::exactly(*number)) : std::nullopt;
 }
 
-// Whether what stands in front says that something failed, rather than what may.
-bool reports_failure(std::string_view before) {
-  if (before.starts_with("- ") || before.starts_with("* ") || before.starts_with("#")) return false;
-  const std::string lower = lower_case(before);
-  static constexpr std::array<std::string_view, 6> kFails = {"fail",  "error",    "exception",
-                                                             "abort", "terminat", "crash"};
-  return has_any(lower, kFails);
-}
-
 // "Failed cuvidCreateDecoder 2 (CUDA_ERROR_OUT_OF_MEMORY)", "HIPError(code hipErrorOutOfMemory, out of memory)", "CUDA_ERROR_OUT_OF_MEMORY-out of memory"
 bool is_named_in_report(const ErrorPassage& passage, std::string_view rest) {
   static constexpr std::array<std::string_view, 3> kMeanings = {"-out of memory", ", out of memory)",
                                                                 ", an illegal memory access was encountered)"};
   if (std::any_of(kMeanings.begin(), kMeanings.end(), [&](std::string_view means) { return rest.starts_with(means); }))
     return true;
-  if (!passage.before.ends_with('(') || !rest.starts_with(')') || !reports_failure(passage.before)) return false;
-  rest.remove_prefix(1);
-  return rest.empty() || rest == "." || rest.starts_with(": ") || rest.starts_with(", ");
+  return is_named_as_failure(passage, rest);
 }
 
 std::optional<ErrorMessage> error_name(const ErrorPassage& passage) {

@@ -18,18 +18,10 @@ std::string status_word(const std::string& words) {
 }
 
 std::optional<ErrorMessage> status_message(const ErrorPassage& passage, const std::string& library) {
-  static constexpr std::array<std::string_view, 4> kReports = {"failed with", "failed with status", "failed with error",
-                                                               "returned"};
-  const std::string_view before = passage.before;
-  const bool is_told = std::any_of(kReports.begin(), kReports.end(), [&](std::string_view words) {
-    return before.substr(0, before.find_last_not_of(' ') + 1).ends_with(words);
-  });
-  if (!stands_as_message(passage) && !is_told) return std::nullopt;
   ErrorMessage message;
   const std::string status = status_word(passage.words);
-  // "returned CUFFT_ALLOC_FAILED when …" is a sentence about it
-  if (is_told && status.size() + 1 < passage.first_line_length &&
-      std::string_view(".,;:( ").find(passage.words[status.size()]) == std::string_view::npos)
+  const std::string_view line = std::string_view(passage.words).substr(0, passage.first_line_length);
+  if (!stands_as_message(passage) && !is_named_as_failure(passage, line.substr(std::min(status.size(), line.size()))))
     return std::nullopt;
   message.framework = library;
   message.words["status"] = status;
