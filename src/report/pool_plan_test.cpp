@@ -39,7 +39,7 @@ TEST(PoolPlan, WhatThePoolNeedsBesideWhatIsInUseIsExplained) {
        {std::tuple(8 * kGiB, 11 * kGiB, true), std::tuple(8 * kGiB, 8 * kGiB + 100 * kMiB, false),
         std::tuple(kMiB, 32 * kMiB, false), std::tuple(8 * kGiB, 8 * kGiB, false)}) {
     const std::string text = told(in_a_pool("tensorflow", live, pool));
-    EXPECT_EQ(has(text, "are in use at one time; the pool needs"), explained) << text;
+    EXPECT_EQ(has(text, "is in use at one time; the pool needs"), explained) << text;
     EXPECT_TRUE(!explained || has(text, "At most 8.00 GiB is in use at one time; the pool needs 3.00 GiB more"));
   }
 }

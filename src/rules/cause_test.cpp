@@ -129,8 +129,8 @@ TEST(CauseOf, SaysWhatIsNotKnownWhereTheIdleBytesAreNotTold) {
   s.capacity = gib(22);
   const CauseVerdict v = cause_of(s);
   ASSERT_EQ(v.story, Story::kOpen);
-  EXPECT_NE(v.why.find("exhausted, if less than 2.00 GiB lay idle"), std::string::npos) << v.why;
-  EXPECT_NE(v.why.find("fragmented, if 2.00 GiB or more did"), std::string::npos) << v.why;
+  EXPECT_NE(v.why.find("exhausted, if less than 2.00 GiB was idle"), std::string::npos) << v.why;
+  EXPECT_NE(v.why.find("fragmented, if 2.00 GiB or more was"), std::string::npos) << v.why;
   s.capacity = gib(20);  // however much of it lies idle
   EXPECT_EQ(cause_of(s).inequality, "18.00 GiB in use + 3.00 GiB requested > 20.00 GiB in all");
 }
