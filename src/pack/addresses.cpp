@@ -103,4 +103,20 @@ std::size_t address_length(std::string_view text) {
   return ipv6_length(text);
 }
 
+// Four numbers behind == or a dash are a version, unless a package's name cannot stand there.
+bool is_version(std::string_view text, std::size_t at) {
+  if (at == 0) return false;
+  if (at > 1 && text.substr(at - 2, 2) == "==") return true;
+  if (text[at - 1] != '-' && text[at - 1] != '_') return false;
+  const std::string_view number = text.substr(at, 4);
+  const bool is_likely = number.starts_with("10.") || (number.find('.') == 3 && number[0] == '1');
+  constexpr std::string_view kInNames = "-_.";
+  std::size_t begin = at;
+  while (begin > 0 && at - begin < 64 && (is_alphanumeric(text[begin - 1]) || kInNames.find(text[begin - 1]) != npos))
+    --begin;
+  const std::string name = lower(text.substr(begin, at - begin));
+  return !is_likely || name.find("nvidia") != npos || name.find("cu1") != npos || name.find("cuda") != npos ||
+         name.find("lib") != npos || name.find("curand") != npos;
+}
+
 }  // namespace faultline::pack

@@ -175,7 +175,7 @@ Introduced typed_secret(std::string_view text, std::size_t at) {
       return {begin + sign + 1, value.size() - sign - 1};
     }
     if (value.starts_with("-") || is_no_secret(value)) continue;
-    return {begin, value.size()};
+    return {begin, value.size(), !typed.stands_apart};
   }
   return {};
 }

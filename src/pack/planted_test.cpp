@@ -68,8 +68,16 @@ TEST(Planted, PrivateKeysInEveryClothing) {
     expect_taken({cut, "x=" + cut, cut + "\nzqshort"});
     const std::string clean = Scrubber(Owner{}).scrub(cut + "\nCUDA out of memory. Tried to allocate 2.00 GiB\n");
     EXPECT_NE(clean.find("CUDA out of memory"), std::string::npos) << clean;
-    // cut off at its begin
-    expect_taken({kLine + "\n" + kLine + "\n"});
+    // cut off at its begin: whatever its lines look like, and what stands before them stays
+    const std::string end = pem.substr(pem.find("\nzqab=") + 1);
+    const std::string plain = "zqtheprivatekeyofsomebodywhowritesinsmallletters";
+    expect_taken({kLine + "\n" + kLine + "\n", plain + "\n" + end, plain + "\n" + plain + "\n" + end,
+                  "[rank0]: " + plain + "\n[rank0]: " + end, replaced(plain + "\n" + end, "\n", "\\n")});
+    const std::string kept = Scrubber(Owner{}).scrub("CUDA out of memory.\n" + plain + "\n" + end + "and more\n");
+    EXPECT_EQ(kept, "CUDA out of memory.\n<private-key-1>\nand more\n");
+    // behind another block, in a text within a text
+    expect_taken({"-----BEGIN EC PARAMETERS-----\\\\nBggq\\\\n-----END EC PARAMETERS-----\\\\n" +
+                  replaced(replaced(pem, kLine, plain), "\n", "\\\\n")});
   }
   expect_taken({"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n" + kLine + "\n---- END SSH2 ENCRYPTED PRIVATE KEY ----",
                 "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n" + kLine + "\n=zqab\n-----END PGP PRIVATE KEY BLOCK-----"});
@@ -104,6 +112,19 @@ TEST(Planted, NamesOfEveryKind) {
   // short ones, whose name says it all
   expect_taken({"Pwd=zq1", "pass=zqhunter", "credential=zqhunter", "credentials: zqhunter", "Uid=x;Pwd=zqh;",
                 "smtp_pass=zqh", "PGPASSWORD=zq", "secret=zqh"});
+}
+
+// A key that was encoded as a whole is far longer than a token.
+TEST(Planted, LongValues) {
+  std::string given;
+  for (int i = 0; i < 40; ++i) given += "zqR7xB3dE5gH7jK9mN1pQ3sT5vX7zA9cE1gI3kM" + std::to_string(i);
+  expect_taken({"CERT_B64=" + given, given + "=", "x " + given + "\n", "DEPLOY_KEY=" + given});
+}
+
+TEST(Planted, PasswordsOfCommandsThatLookLikeOptions) {
+  expect_taken(
+      {"mysql -h db -u root -pzqSqlPw3 test", "keytool -list -storepass zqhunter", "keytool -keypass zqhunter"});
+  EXPECT_EQ(Scrubber(Owner{}).scrub("mysql -u root -pzqSqlPw3 test"), "mysql -u root -p<password-1> test");
 }
 
 TEST(Planted, NotationsThatGiveANameSomething) {

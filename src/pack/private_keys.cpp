@@ -59,4 +59,31 @@ std::size_t private_key_length(std::string_view text) {
   return text.size();
 }
 
+std::vector<SecretCell> keys_without_begin(std::string_view text) {
+  constexpr std::string_view kDashes = "-----";
+  std::vector<SecretCell> found;
+  std::size_t from = 0;  // behind the block before
+  for (std::size_t end = text.find("-----END "); end != npos; end = text.find("-----END ", end + 1)) {
+    const std::string_view title = text.substr(end, 96);
+    const std::size_t close = title.find(kDashes, kDashes.size());
+    const std::string_view words = title.substr(0, close);
+    if (close == npos || words.find("PRIVATE") == npos || words.find("KEY") == npos) continue;
+    std::size_t begin = end;
+    while (begin > from && end - begin < kMostKeyBytes) {
+      const std::size_t above = begin < 2 ? npos : text.rfind('\n', begin - 2);
+      const std::size_t line_at = std::max(above == npos ? 0 : above + 1, from);
+      std::string_view line = text.substr(line_at, begin - line_at);
+      while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
+      const auto rest = std::find_if_not(line.rbegin(), line.rend(),
+                                         [](char c) { return is_alphanumeric(c) || c == '+' || c == '/' || c == '='; });
+      const auto length = static_cast<std::size_t>(rest - line.rbegin());
+      if (line.find(kDashes) != npos || length < (begin == end ? 2 : kLeastKeyLine)) break;  // the last may be short
+      begin = line_at;  // with what stands before it: "[rank0]: X"
+    }
+    if (begin != end) found.push_back({begin, end + close + kDashes.size() - begin, {}});
+    from = end;
+  }
+  return found;
+}
+
 }  // namespace faultline::pack

@@ -87,20 +87,6 @@ bool is_stand_in(std::string_view name) {
          std::all_of(name.begin() + 7, name.end(), is_digit);
 }
 
-// Four numbers behind == or a dash are a version, unless a package's name cannot stand there.
-bool is_version(std::string_view text, std::size_t at) {
-  if (at == 0) return false;
-  if (at > 1 && text.substr(at - 2, 2) == "==") return true;
-  if (text[at - 1] != '-' && text[at - 1] != '_') return false;
-  const std::string_view number = text.substr(at, 4);
-  const bool is_likely = number.starts_with("10.") || (number.find('.') == 3 && number[0] == '1');
-  std::size_t begin = at;
-  while (begin > 0 && at - begin < 64 && is_name_character(text[begin - 1])) --begin;
-  const std::string name = lower(text.substr(begin, at - begin));
-  return !is_likely || name.find("nvidia") != npos || name.find("cu1") != npos || name.find("cuda") != npos ||
-         name.find("lib") != npos || name.find("curand") != npos;
-}
-
 // Where a text may be cut: behind a line, and not within a private key or before a value that stands on its own line.
 std::size_t piece_length(std::string_view text) {
   if (text.size() <= kPieceBytes) return text.size();
@@ -394,6 +380,8 @@ Scrubber::Taken Scrubber::secret_at(std::string_view text, std::size_t at, std::
     return {found.before, found.secret, stand_in(kind, rest.substr(found.before, found.secret))};
   };
   if (const std::size_t length = private_key_length(rest); length != 0) return whole(Kind::kPrivateKey, length);
+  const Introduced typed = typed_secret(text, at);
+  if (typed.is_sure) return introduced(typed, Kind::kPassword);
   if (const Introduced found = given_secret(text, at); found.secret != 0) {
     const std::string_view name =
         rest.substr(0, rest.find_first_not_of("-") + run_of(rest.substr(rest.find_first_not_of("-")), "_-."));
@@ -404,7 +392,7 @@ Scrubber::Taken Scrubber::secret_at(std::string_view text, std::size_t at, std::
   if (const Introduced found = url_credentials(rest); found.secret != 0) return introduced(found, Kind::kPassword);
   if (const Introduced found = login(rest); found.secret != 0) return introduced(found, Kind::kPassword);
   if (const Introduced found = phrased_secret(text, at); found.secret != 0) return introduced(found, Kind::kPassword);
-  if (const Introduced found = typed_secret(text, at); found.secret != 0) return introduced(found, Kind::kPassword);
+  if (typed.secret != 0) return introduced(typed, Kind::kPassword);
   if (const std::size_t length = token_length(rest); length != 0 && !is_digest(text.substr(0, at), length))
     return whole(Kind::kToken, length);
   if (seam != npos && seam > at) {  // what follows is of another colour
@@ -447,7 +435,9 @@ void Scrubber::scrub_piece(std::string_view raw, std::string& out) {
   const std::string_view text = readable.text();
   std::size_t seam = readable.next_seam(0);
   const std::vector<SecretCell> cells = secret_cells(text);
+  const std::vector<SecretCell> cut_keys = keys_without_begin(text);
   auto cell = cells.begin();
+  auto cut_key = cut_keys.begin();
   for (std::size_t at = 0; at < text.size();) {
     if (seam != npos && seam < at) seam = readable.next_seam(at);
     const char c = text[at];
@@ -455,8 +445,15 @@ void Scrubber::scrub_piece(std::string_view raw, std::string& out) {
     const bool begins = !is_word_character(before);
     const std::size_t end = seam == at ? readable.next_seam(at + 1) : seam;
     while (cell != cells.end() && cell->at < at) ++cell;
+    while (cut_key != cut_keys.end() && cut_key->at < at) ++cut_key;
     Taken taken;
-    if (cell != cells.end() && cell->at == at)
+    // its title may stand behind anything: "\\n-----BEGIN"
+    const std::size_t key = cut_key != cut_keys.end() && cut_key->at == at ? cut_key->length
+                            : c == '-' && before != '-'                    ? private_key_length(text.substr(at))
+                                                                           : 0;
+    if (key != 0)
+      taken = {0, key, stand_in(Kind::kPrivateKey, text.substr(at, key))};
+    else if (cell != cells.end() && cell->at == at)
       taken = {0, cell->length, stand_in(kind_of_secret(cell->name), text.substr(at, cell->length))};
     if (taken.length == 0 && (c == '/' || c == '~' || c == '$' || c == '.')) taken = path_at(text, at, before);
     if (taken.length == 0 && begins && is_letter(c)) taken = windows_path_at(text, at);

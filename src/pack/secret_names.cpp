@@ -45,10 +45,11 @@ LastWords last_words(std::string_view words) {
   return {above == npos ? rest : rest.substr(above + 1), words.substr(cut + 1)};
 }
 
-constexpr std::array<std::string_view, 23> kSecretWords = {
-    "password", "passwd",     "passphrase",  "passcode",   "passwort",  "kennwort",    "pwd",    "secret",
-    "secrets",  "credential", "credentials", "creds",      "apikey",    "authkey",     "psk",    "authorization",
-    "cookie",   "accesskey",  "secretkey",   "privatekey", "passwords", "passphrases", "apikeys"};
+constexpr std::array<std::string_view, 25> kSecretWords = {
+    "password",    "passwd",        "passphrase", "passcode",    "passwort",  "kennwort",   "pwd",
+    "secret",      "secrets",       "credential", "credentials", "creds",     "apikey",     "authkey",
+    "psk",         "authorization", "cookie",     "accesskey",   "secretkey", "privatekey", "passwords",
+    "passphrases", "apikeys",       "storepass",  "keypass"};
 // Written in one word with what stands before: clientsecret, ACCESSTOKEN.
 constexpr std::array<std::string_view, 14> kEnds = {"password",   "passwd",   "passphrase", "passwort",  "accesstoken",
                                                     "authtoken",  "apitoken", "secretkey",  "accesskey", "clientsecret",

@@ -40,7 +40,8 @@ std::size_t token_length(std::string_view text);        // hf_…, ghp_…, sk-�
 std::size_t token_with_prefix(std::string_view text);   // of these, those that begin with their maker's letters
 std::size_t random_length(std::string_view text);       // letters and digits that no word and no name has
 std::size_t email_length(std::string_view text);
-std::size_t address_length(std::string_view text);  // IPv4, IPv6, a network card's; not this machine to itself
+bool is_version(std::string_view text, std::size_t at);  // four numbers that are no address: cudnn==9.1.0.70
+std::size_t address_length(std::string_view text);       // IPv4, IPv6, a network card's; not this machine to itself
 // Letters and digits that change often: `abcd1234efgh`, not `layer12` and not `blocks.3.fc1`.
 bool is_mixed_up(std::string_view value);
 
@@ -77,5 +78,7 @@ struct SecretCell {
   std::string name;  // of the column
 };
 std::vector<SecretCell> secret_cells(std::string_view text);
+// Lines of private keys whose title was cut off, to their end, in order.
+std::vector<SecretCell> keys_without_begin(std::string_view text);
 
 }  // namespace faultline::pack

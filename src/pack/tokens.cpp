@@ -277,8 +277,9 @@ std::size_t random_length(std::string_view text) {
   const std::string_view whole = text.substr(0, run_of(text.substr(0, kMostRandom), "_-+/="));
   const std::string_view first = whole.substr(0, run_of(whole, "+"));
   const std::size_t between = whole.size() - makeup_of(whole).size;
-  if (between * 12 <= whole.size() && is_random(whole)) return whole.size();
-  return is_random(first) ? first.size() : 0;
+  // it may go on behind what was looked at
+  if (between * 12 <= whole.size() && is_random(whole)) return run_of(text, "_-+/=");
+  return is_random(first) ? run_of(text, "+") : 0;
 }
 
 std::size_t token_length(std::string_view text) {
