@@ -25,7 +25,7 @@ Report planned(std::uint64_t needed_bytes, std::uint64_t first_line_bytes = kGiB
   plan.context_bytes = 640 * kMiB;
   plan.needed_bytes = needed_bytes;
   plan.taken_bytes = needed_bytes;
-  plan.versions = {"0.1.0", "PyTorch 2.13.0"};
+  plan.versions = {"0.2.0", "PyTorch 2.13.0"};
   plan.how = "fake";
   return report;
 }
