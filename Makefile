@@ -7,11 +7,14 @@ FUZZ_SECONDS ?= 3600
 PYTHON := .venv/bin/python
 PIP := $(PYTHON) -m pip install -q --disable-pip-version-check --no-compile
 TORCH := torch==2.13.0
+TENSORFLOW := tensorflow-cpu==2.21.0
+RUFF := ruff==0.14.14
 STAMPS := .cache/stamps
 
 APT_BUILD := cmake ninja-build g++ ccache libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev liblzma-dev libzstd-dev libgtest-dev python3-venv
 APT_BENCH := libbenchmark-dev
 APT_TEST := chromium
+APT_FORM := clang-format-14
 APT_CLANG := clang-14 libclang-rt-14-dev clang-tidy-14 llvm-14
 
 # The user's settings for other Python programs are not for these; bytecode is kept, and so written once, of what is used.
@@ -24,7 +27,7 @@ COMPILE = cache="$$(ccache --get-config cache_dir 2>/dev/null)"; { mkdir -p "$$c
 # $(call beside,targets): what is compiled and what is downloaded do not wait for each other.
 beside = @$(MAKE) -s --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) $(1)
 
-.PHONY: all build build-tests run test check test-native test-python test-all test-versions wheel bench fuzz sanitized sanitize lint clean
+.PHONY: all build build-tests run test check test-native test-python test-all test-left-out form reform test-versions wheel bench fuzz sanitized sanitize lint clean
 
 all: build
 
@@ -38,6 +41,10 @@ $(STAMPS)/apt-test: Makefile $(STAMPS)/apt-build
 
 $(STAMPS)/apt-bench: Makefile $(STAMPS)/apt-build
 	@scripts/install_packages.sh $(APT_BENCH)
+	@touch $@
+
+$(STAMPS)/apt-form: Makefile $(STAMPS)/apt-build
+	@scripts/install_packages.sh $(APT_FORM)
 	@touch $@
 
 $(STAMPS)/apt-clang: Makefile $(STAMPS)/apt-build
@@ -84,6 +91,22 @@ test:
 check:
 	@python3 scripts/architecture.py
 
+# Every file as its formatter writes it; `make reform` has them written so.
+form: $(STAMPS)/apt-form $(STAMPS)/venv-ruff
+	@find src -name '*.cpp' -o -name '*.h' | xargs clang-format-14 --dry-run -Werror
+	@.venv/bin/ruff check -q python tests scripts
+	@.venv/bin/ruff format -q --check python tests scripts
+
+reform: $(STAMPS)/apt-form $(STAMPS)/venv-ruff
+	@find src -name '*.cpp' -o -name '*.h' | xargs clang-format-14 -i
+	@.venv/bin/ruff check -q --fix python tests scripts
+	@.venv/bin/ruff format -q python tests scripts
+	@python3 scripts/architecture.py --write
+
+$(STAMPS)/venv-ruff: Makefile .venv/bin/pip
+	@$(PIP) $(RUFF)
+	@touch $@
+
 build-tests: build
 	@cmake -S . -B $(BUILD) -DFAULTLINE_TESTS=ON >/dev/null
 	@$(COMPILE) $(BUILD) -j $(JOBS)
@@ -95,12 +118,17 @@ test-python: build-tests $(STAMPS)/venv $(STAMPS)/apt-test
 	@FAULTLINE="$$(cd $(BUILD) && pwd)/faultline" $(PYTHON) -m pytest -q -n $$(($(JOBS) + 1)) --dist loadgroup tests/python $(PYTEST)
 
 # Also the tests that take long (tests/python/conftest.py names them), and those with TensorFlow, which has an environment of its own: about twice the time.
+with_tensorflow = @FAULTLINE_TENSORFLOW_PYTHON="$$PWD/.cache/venv-tensorflow/bin/python" $(MAKE) --no-print-directory test-python PYTEST=$(1)
 test-all: test-native wheel $(STAMPS)/venv-tensorflow
-	@FAULTLINE_TENSORFLOW_PYTHON="$$PWD/.cache/venv-tensorflow/bin/python" $(MAKE) -s --no-print-directory test-python PYTEST=--all
+	$(call with_tensorflow,--all)
+
+# Of these only what `make test` leaves out.
+test-left-out: build-tests $(STAMPS)/venv-tensorflow
+	$(call with_tensorflow,--left-out)
 
 $(STAMPS)/venv-tensorflow: Makefile $(STAMPS)/apt-build
 	@python3 -m venv .cache/venv-tensorflow
-	@.cache/venv-tensorflow/bin/python -m pip install -q --disable-pip-version-check tensorflow-cpu
+	@.cache/venv-tensorflow/bin/python -m pip install -q --disable-pip-version-check --no-compile $(TENSORFLOW)
 	@touch $@
 
 # The dry run with several releases of PyTorch, each in an environment of its own (gigabytes each; VERSIONS="--versions 2.4.1 2.8.0 --keep").
@@ -120,10 +148,11 @@ wheel: build $(STAMPS)/venv-wheel
 	@ls -l dist
 
 bench: $(STAMPS)/apt-bench $(STAMPS)/apt-test $(STAMPS)/venv $(STAMPS)/venv-torch
-	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DFAULTLINE_BENCHMARKS=ON >/dev/null
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DFAULTLINE_BENCHMARKS=ON -DFAULTLINE_TESTS=ON >/dev/null
 	@$(COMPILE) $(BUILD) -j $(JOBS)
 	@$(PYTHON) scripts/bench/run.py --faultline $(BUILD)/faultline --replay-bench $(BUILD)/replay_bench --torch-python $(PYTHON)
 	@$(PYTHON) scripts/bench/view.py --faultline $(BUILD)/faultline --torch-python $(PYTHON)
+	@$(PYTHON) scripts/bench/costs.py --faultline $(BUILD)/faultline
 
 # Tests and fuzz targets with AddressSanitizer and UndefinedBehaviorSanitizer, in one tree.
 sanitized: $(STAMPS)/apt-clang $(STAMPS)/cuda-headers

@@ -234,7 +234,7 @@ def _become_dry_run(plan_path: str, function, connection: socket.socket) -> None
         from .plan.session.session import current
 
         if not any(name in sys.modules for name in await_torch.FRAMEWORKS):
-            import torch  # noqa: F401: what most functions use
+            import torch  # noqa: F401 what most functions use
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)  # threads of the parent's pool are not in the child
         await_torch.watch(options)

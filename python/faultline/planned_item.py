@@ -326,9 +326,7 @@ def _as_told(item, problem: BaseException) -> dict:
     try:
         trace = _to_show(problem)
         shown = str(
-            item.repr_failure(
-                pytest.ExceptionInfo.from_exc_info((type(problem), problem.with_traceback(trace), trace))
-            )
+            item.repr_failure(pytest.ExceptionInfo.from_exc_info((type(problem), problem.with_traceback(trace), trace)))
         )
     except Exception:
         shown = f"{type(problem).__name__}: {problem}"

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Prints what Faultline finds in a golden case, in the words of expect.json, to be compared with what is true before it is kept.
 
+Called with folders of cases:
+
     python3 scripts/golden/show.py tests/golden/memory-leak/loss-list [...]
 """
+
 import json
 import sys
 from pathlib import Path
@@ -23,7 +26,14 @@ for folder in sys.argv[1:]:
     case = Path(folder).resolve()
     report, status = test_golden.explain(case)
     print(f"{case.name}: status {status}")
-    print(json.dumps({"findings": [shown(finding) for finding in report["findings"]],
-                      "not_judged": [entry["rule"] for entry in report["not_judged"]]}, indent=1))
+    print(
+        json.dumps(
+            {
+                "findings": [shown(finding) for finding in report["findings"]],
+                "not_judged": [entry["rule"] for entry in report["not_judged"]],
+            },
+            indent=1,
+        )
+    )
     for finding in report["findings"]:
         print("  " + test_golden.words(finding))

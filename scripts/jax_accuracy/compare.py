@@ -31,7 +31,18 @@ for program in sorted((HERE / "programs").glob("*.py")):
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder, "run")
         subprocess.run(
-            [arguments.faultline, "plan", "--gpu", arguments.gpu, "--no-try", "-o", run, "--", arguments.python, program],
+            [
+                arguments.faultline,
+                "plan",
+                "--gpu",
+                arguments.gpu,
+                "--no-try",
+                "-o",
+                run,
+                "--",
+                arguments.python,
+                program,
+            ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},

@@ -25,7 +25,10 @@ LOG = {"TF_CPP_VMODULE": "bfc_allocator=4", "TF_CPP_MIN_LOG_LEVEL": "0", "XLA_FL
 
 # name → (program, environment)
 FAILURES = {
-    "oom_huge": ("import jax.numpy as jnp\nx = jnp.ones((1 << 20, 1 << 12))\n", {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.02"}),
+    "oom_huge": (
+        "import jax.numpy as jnp\nx = jnp.ones((1 << 20, 1 << 12))\n",
+        {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.02"},
+    ),
     "oom_jit": (
         "import jax, jax.numpy as jnp\n@jax.jit\ndef f(x):\n    y = jnp.sin(x)[:, None] * jnp.cos(x)[None, :]\n    return jnp.sort(y, axis=0) @ y\n"
         "keep = jnp.ones(1 << 28)\nprint(f(jnp.arange(30000.0)).sum())\n",
@@ -43,9 +46,18 @@ FAILURES = {
         "import jax, jax.numpy as jnp\nhistory = []\nfor step in range(1000):\n    history.append(jnp.tanh(jax.random.normal(jax.random.key(step), (4096, 4096))))\n",
         {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.02"},
     ),
-    "oom_async": ("import jax.numpy as jnp\nk = [jnp.ones(1 << 28) for _ in range(400)]\n", {"XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async"}),
-    "oom_platform": ("import jax.numpy as jnp\nk = [jnp.ones(1 << 28) for _ in range(400)]\n", {"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"}),
-    "fits_after_all": ("import jax.numpy as jnp\nkept = [jnp.ones(1 << 24) for _ in range(30)]\nprint(len(kept))\n", {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.02"}),
+    "oom_async": (
+        "import jax.numpy as jnp\nk = [jnp.ones(1 << 28) for _ in range(400)]\n",
+        {"XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async"},
+    ),
+    "oom_platform": (
+        "import jax.numpy as jnp\nk = [jnp.ones(1 << 28) for _ in range(400)]\n",
+        {"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"},
+    ),
+    "fits_after_all": (
+        "import jax.numpy as jnp\nkept = [jnp.ones(1 << 24) for _ in range(30)]\nprint(len(kept))\n",
+        {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.02"},
+    ),
     "oom_taken_by_another": (
         "import os, subprocess, sys, time\n"
         "other = subprocess.Popen([sys.executable, '-c', 'import torch, sys, time; x = torch.empty(132 << 30, dtype=torch.uint8, device=\"cuda\"); print(1, flush=True); time.sleep(600)'], stdout=subprocess.PIPE)\n"
@@ -60,7 +72,12 @@ def run(arguments, environment, log, limit=150):
     with open(log, "wb") as file:
         try:
             status = subprocess.run(
-                [sys.executable, *arguments], env={**os.environ, **environment}, stdout=file, stderr=file, timeout=limit, cwd=WORK
+                [sys.executable, *arguments],
+                env={**os.environ, **environment},
+                stdout=file,
+                stderr=file,
+                timeout=limit,
+                cwd=WORK,
             ).returncode
         except subprocess.TimeoutExpired:
             status = "too long"
@@ -84,12 +101,19 @@ def peaks(program):
     for way, more in (("default", {}), ("no_search", {"XLA_FLAGS": "--xla_gpu_autotune_level=0"})):
         dump = WORK / f"{name}.{way}.hlo"
         flags = (more.get("XLA_FLAGS", "") + f" --xla_dump_to={dump}").strip()
-        status = run([str(HERE / "with_stats.py"), str(WORK / f"{name}.{way}.json"), str(program), "profile"], {**PLAIN, "XLA_FLAGS": flags}, WORK / f"{name}.{way}.txt")
+        status = run(
+            [str(HERE / "with_stats.py"), str(WORK / f"{name}.{way}.json"), str(program), "profile"],
+            {**PLAIN, "XLA_FLAGS": flags},
+            WORK / f"{name}.{way}.txt",
+        )
         totals = {}
         for path in sorted(dump.glob("*buffer-assignment.txt")):
             text = path.read_text(errors="replace")
             found = re.search(r"BufferAssignment stats:.*?(?=\n\n|\Z)", text, re.S)
-            sums = {kind: sum(int(n) for n in re.findall(rf"^allocation \d+: size (\d+), [^\n]*{kind}", text, re.M)) for kind in ("parameter", "output", "preallocated-temp", "constant")}
+            sums = {
+                kind: sum(int(n) for n in re.findall(rf"^allocation \d+: size (\d+), [^\n]*{kind}", text, re.M))
+                for kind in ("parameter", "output", "preallocated-temp", "constant")
+            }
             totals[path.name] = {"stats": found[0] if found else "", **sums}
         (WORK / f"{name}.{way}.modules.json").write_text(json.dumps(totals))
         subprocess.run(["rm", "-rf", str(dump)])
@@ -115,7 +139,9 @@ def failures(name):
     program, environment = FAILURES[name]
     script = WORK / f"{name}.py"
     script.write_text(program)
-    status = run([str(script)], {"TF_BFC_MEMORY_DUMP": str(WORK / f"{name}.memory"), **environment}, WORK / f"{name}.txt")
+    status = run(
+        [str(script)], {"TF_BFC_MEMORY_DUMP": str(WORK / f"{name}.memory"), **environment}, WORK / f"{name}.txt"
+    )
     return name, status, (WORK / f"{name}.txt").stat().st_size
 
 

@@ -147,7 +147,6 @@ def add_attention():
 
 
 def add_others():
-    big = lambda **k: tensor(8192, 4096, **k)
     one = {
         "sum all": lambda x: x.sum(),
         "sum 0": lambda x: x.sum(0),

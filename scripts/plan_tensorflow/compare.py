@@ -105,7 +105,18 @@ for name, (by_hand, _) in BY_HAND.items():
     with tempfile.TemporaryDirectory() as folder:
         began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(
-            [arguments.faultline, "plan", "--gpu", arguments.gpu, "--no-try", "-o", "run", "--", arguments.python, program],
+            [
+                arguments.faultline,
+                "plan",
+                "--gpu",
+                arguments.gpu,
+                "--no-try",
+                "-o",
+                "run",
+                "--",
+                arguments.python,
+                program,
+            ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=folder,

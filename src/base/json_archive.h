@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;  // fields in the order the contract lists 
 template <class T>
 inline constexpr std::size_t kValueCount = 0;
 template <class T>
-concept Named = kValueCount<T> != 0;
+concept Named = (kValueCount<T> != 0);
 
 template <class T>
 Json json_of(const T& value);
@@ -121,7 +121,7 @@ Json json_of(const T& value) {
     return json;
   } else if constexpr (kIsOptional<T>) {
     return value ? json_of(*value) : Json(nullptr);
-  } else if constexpr (requires(JsonWriter& writer, T& fields_of) { fields(writer, fields_of); }) {
+  } else if constexpr (requires(JsonWriter & writer, T & fields_of) { fields(writer, fields_of); }) {
     Json json = Json::object();
     JsonWriter writer(json);
     fields(writer, const_cast<T&>(value));  // a writer changes nothing
@@ -150,7 +150,7 @@ void read_json(const Json& json, T& value) {
     using Inside = typename T::value_type;
     if (std::same_as<Inside, bool> ? !json.is_boolean() : !json.is_object()) return;
     read_json(json, value.emplace());
-  } else if constexpr (requires(JsonReader& reader) { fields(reader, value); }) {
+  } else if constexpr (requires(JsonReader & reader) { fields(reader, value); }) {
     if (!json.is_object()) return;
     JsonReader reader(json);
     fields(reader, value);

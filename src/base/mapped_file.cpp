@@ -12,7 +12,7 @@ MappedFile::MappedFile(const std::string& path) {
   const Result<int> opened = open_plain_file(path);
   if (!opened) return;
   const int fd = *opened;
-  struct stat status{};
+  struct stat status {};
   if (::fstat(fd, &status) == 0 && status.st_size > 0) {
     const auto size = static_cast<std::size_t>(status.st_size);
     changed_ns_ = status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;

@@ -28,7 +28,7 @@ Error file_error(const char* what, int code) {
 
 Result<int> open_plain_file(const std::string& path) {
   // Looked at before it is opened, as opening a device may already do something, and again afterwards, as it may have been replaced.
-  struct stat status{};
+  struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return file_error("cannot be opened", errno);
   if (!S_ISREG(status.st_mode)) return not_plain();
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -28,7 +28,7 @@ int rename_to_new(const char* from, const char* to) {
 }  // namespace
 
 bool is_there(const std::string& path) {
-  struct stat status{};
+  struct stat status {};
   return ::lstat(path.c_str(), &status) == 0;
 }
 

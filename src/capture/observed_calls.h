@@ -65,34 +65,38 @@ class ObservedCall : public Call {
   State state_ = State::kNotMade;
 };
 
-#define FAULTLINE_OBSERVED_FUNCTIONS(ALWAYS, CALL)                                                                    \
-  /* memory_calls.cpp */                                                                                              \
-  ALWAYS(cuMemAlloc)                                                                                                  \
-  ALWAYS(cuMemAllocPitch) ALWAYS(cuMemFree) ALWAYS(cuMemAllocManaged) ALWAYS(cuMemAllocHost) ALWAYS(cuMemHostAlloc)   \
-      ALWAYS(cuMemFreeHost) ALWAYS(cuMemHostRegister) ALWAYS(cuMemHostUnregister) ALWAYS(cuIpcOpenMemHandle)          \
-          ALWAYS(cuIpcCloseMemHandle) ALWAYS(cuMemAllocAsync) ALWAYS(cuMemAllocFromPoolAsync) ALWAYS(cuMemFreeAsync)  \
-              ALWAYS(cuMemCreate) ALWAYS(cuMemMap) ALWAYS(cuMemUnmap) ALWAYS(cuMemRelease) /* copy_calls.cpp */       \
-      CALL(cuMemcpy) CALL(cuMemcpyAsync) CALL(cuMemcpyHtoD) CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoH)                \
-          CALL(cuMemcpyDtoHAsync) CALL(cuMemcpyDtoD) CALL(cuMemcpyDtoDAsync) CALL(cuMemcpyPeer)                       \
-              CALL(cuMemcpyPeerAsync) CALL(cuMemcpy2D) CALL(cuMemcpy2DUnaligned) CALL(cuMemcpy2DAsync)                \
-                  CALL(cuMemcpy3D) CALL(cuMemcpy3DAsync) CALL(cuMemsetD8) CALL(cuMemsetD16) CALL(cuMemsetD32)         \
-                      CALL(cuMemsetD8Async) CALL(cuMemsetD16Async) CALL(cuMemsetD32Async) CALL(cuMemsetD2D8)          \
-                          CALL(cuMemsetD2D16) CALL(cuMemsetD2D32) CALL(cuMemsetD2D8Async) CALL(cuMemsetD2D16Async)    \
-                              CALL(cuMemsetD2D32Async) /* launch_calls.cpp */                                         \
-      CALL(cuLaunchKernel) CALL(cuLaunchKernelEx) CALL(cuLaunchCooperativeKernel) ALWAYS(cuModuleUnload)              \
-          ALWAYS(cuLibraryUnload) ALWAYS(cuModuleLoad) ALWAYS(cuModuleLoadData) ALWAYS(cuModuleLoadDataEx)            \
-              ALWAYS(cuModuleLoadFatBinary) ALWAYS(cuLibraryLoadData) /* order_calls.cpp */                           \
-      ALWAYS(cuStreamCreate) ALWAYS(cuStreamCreateWithPriority) ALWAYS(cuStreamDestroy) ALWAYS(cuEventDestroy)        \
-          CALL(cuEventRecord) CALL(cuEventRecordWithFlags) CALL(cuStreamWaitEvent) CALL(cuEventSynchronize)           \
-              CALL(cuEventQuery) CALL(cuStreamSynchronize) CALL(cuStreamQuery)                                        \
-                  CALL(cuCtxSynchronize) /* graph_calls.cpp */                                                        \
-      ALWAYS(cuStreamBeginCapture) ALWAYS(cuStreamBeginCaptureToGraph) ALWAYS(cuStreamEndCapture)                     \
-          ALWAYS(cuGraphInstantiate) ALWAYS(cuGraphInstantiateWithFlags) ALWAYS(cuGraphInstantiateWithParams)         \
-              ALWAYS(cuGraphExecUpdate) CALL(cuGraphLaunch) ALWAYS(cuGraphExecDestroy)                                \
-                  ALWAYS(cuGraphDestroy) /* context_calls.cpp */                                                      \
-      ALWAYS(cuInit) ALWAYS(cuCtxCreate) ALWAYS(cuCtxSetCurrent) ALWAYS(cuCtxDestroy) ALWAYS(cuDevicePrimaryCtxReset) \
-          ALWAYS(cuDevicePrimaryCtxRelease) ALWAYS(cuDevicePrimaryCtxRetain) /* proc_address.cpp */                   \
-      ALWAYS(cuGetProcAddress)
+// clang-format off
+#define FAULTLINE_OBSERVED_FUNCTIONS(ALWAYS, CALL)                                                                     \
+  /* memory_calls.cpp */                                                                                               \
+  ALWAYS(cuMemAlloc) ALWAYS(cuMemAllocPitch) ALWAYS(cuMemFree) ALWAYS(cuMemAllocManaged) ALWAYS(cuMemAllocHost)        \
+  ALWAYS(cuMemHostAlloc) ALWAYS(cuMemFreeHost) ALWAYS(cuMemHostRegister) ALWAYS(cuMemHostUnregister)                   \
+  ALWAYS(cuIpcOpenMemHandle) ALWAYS(cuIpcCloseMemHandle) ALWAYS(cuMemAllocAsync) ALWAYS(cuMemAllocFromPoolAsync)       \
+  ALWAYS(cuMemFreeAsync) ALWAYS(cuMemCreate) ALWAYS(cuMemMap) ALWAYS(cuMemUnmap) ALWAYS(cuMemRelease)                  \
+  /* copy_calls.cpp */                                                                                                 \
+  CALL(cuMemcpy) CALL(cuMemcpyAsync) CALL(cuMemcpyHtoD) CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoH)                     \
+  CALL(cuMemcpyDtoHAsync) CALL(cuMemcpyDtoD) CALL(cuMemcpyDtoDAsync) CALL(cuMemcpyPeer) CALL(cuMemcpyPeerAsync)        \
+  CALL(cuMemcpy2D) CALL(cuMemcpy2DUnaligned) CALL(cuMemcpy2DAsync) CALL(cuMemcpy3D) CALL(cuMemcpy3DAsync)              \
+  CALL(cuMemsetD8) CALL(cuMemsetD16) CALL(cuMemsetD32) CALL(cuMemsetD8Async) CALL(cuMemsetD16Async)                    \
+  CALL(cuMemsetD32Async) CALL(cuMemsetD2D8) CALL(cuMemsetD2D16) CALL(cuMemsetD2D32) CALL(cuMemsetD2D8Async)            \
+  CALL(cuMemsetD2D16Async) CALL(cuMemsetD2D32Async)                                                                    \
+  /* launch_calls.cpp */                                                                                               \
+  CALL(cuLaunchKernel) CALL(cuLaunchKernelEx) CALL(cuLaunchCooperativeKernel) ALWAYS(cuModuleUnload)                   \
+  ALWAYS(cuLibraryUnload) ALWAYS(cuModuleLoad) ALWAYS(cuModuleLoadData) ALWAYS(cuModuleLoadDataEx)                     \
+  ALWAYS(cuModuleLoadFatBinary) ALWAYS(cuLibraryLoadData)                                                              \
+  /* order_calls.cpp */                                                                                                \
+  ALWAYS(cuStreamCreate) ALWAYS(cuStreamCreateWithPriority) ALWAYS(cuStreamDestroy) ALWAYS(cuEventDestroy)             \
+  CALL(cuEventRecord) CALL(cuEventRecordWithFlags) CALL(cuStreamWaitEvent) CALL(cuEventSynchronize)                    \
+  CALL(cuEventQuery) CALL(cuStreamSynchronize) CALL(cuStreamQuery) CALL(cuCtxSynchronize)                              \
+  /* graph_calls.cpp */                                                                                                \
+  ALWAYS(cuStreamBeginCapture) ALWAYS(cuStreamBeginCaptureToGraph) ALWAYS(cuStreamEndCapture)                          \
+  ALWAYS(cuGraphInstantiate) ALWAYS(cuGraphInstantiateWithFlags) ALWAYS(cuGraphInstantiateWithParams)                  \
+  ALWAYS(cuGraphExecUpdate) CALL(cuGraphLaunch) ALWAYS(cuGraphExecDestroy) ALWAYS(cuGraphDestroy)                      \
+  /* context_calls.cpp */                                                                                              \
+  ALWAYS(cuInit) ALWAYS(cuCtxCreate) ALWAYS(cuCtxSetCurrent) ALWAYS(cuCtxDestroy) ALWAYS(cuDevicePrimaryCtxReset)      \
+  ALWAYS(cuDevicePrimaryCtxRelease) ALWAYS(cuDevicePrimaryCtxRetain)                                                   \
+  /* proc_address.cpp */                                                                                               \
+  ALWAYS(cuGetProcAddress)
+// clang-format on
 
 enum class Observed : unsigned char { kNo, kAlways, kCall };
 template <class Tag>

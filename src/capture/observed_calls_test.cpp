@@ -8,7 +8,9 @@ namespace {
 
 // Whether `CUresult observe::cuName(…)` of this signature could be defined: it must be one that is declared.
 template <class Signature>
-constexpr bool kFitsMemAlloc = requires { static_cast<Signature*>(&observe::cuMemAlloc); };
+constexpr bool kFitsMemAlloc = requires {
+  static_cast<Signature*>(&observe::cuMemAlloc);
+};
 static_assert(kFitsMemAlloc<CUresult(ObservedCall&, CUdeviceptr*, std::size_t)>);
 static_assert(!kFitsMemAlloc<CUresult(ObservedCall&, CUdeviceptr*, int)>);
 static_assert(!kFitsMemAlloc<CUresult(ObservedCall&, CUdeviceptr*)>);
@@ -16,7 +18,9 @@ static_assert(!kFitsMemAlloc<CUresult(CUdeviceptr*, std::size_t)>);
 
 // A function that is not listed has no observer, whatever its signature.
 template <class Signature>
-constexpr bool kFitsDeviceGetCount = requires { static_cast<Signature*>(&observe::cuDeviceGetCount); };
+constexpr bool kFitsDeviceGetCount = requires {
+  static_cast<Signature*>(&observe::cuDeviceGetCount);
+};
 static_assert(!kFitsDeviceGetCount<CUresult(ObservedCall&, int*)>);
 
 TEST(ObservedCalls, MemoryIsAlwaysObservedAndWorkOnlyWhileCallsAreWanted) {

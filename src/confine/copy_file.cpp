@@ -37,7 +37,7 @@ int copy_piece(int from, int to, off_t begin, off_t end) {
 
 int copy_content(int from, int to, const struct stat& status) {
   if (::ioctl(to, FICLONE, from) == 0) return 0;
-  struct statvfs disk{};
+  struct statvfs disk {};
   const std::uint64_t needed = static_cast<std::uint64_t>(status.st_blocks) * 512;
   if (::fstatvfs(to, &disk) == 0 && needed + kLeftFree > static_cast<std::uint64_t>(disk.f_bavail) * disk.f_frsize)
     return ENOSPC;
@@ -59,7 +59,7 @@ int copy_content(int from, int to, const struct stat& status) {
 int copy_plain_file(const std::string& from, const std::string& to, bool content) {
   const Descriptor source(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!source) return errno;
-  struct stat status{};
+  struct stat status {};
   if (::fstat(source.number(), &status) != 0) return errno;
   const Descriptor target(::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!target) return errno;

@@ -19,7 +19,7 @@ TEST(CopyFile, ContentModeAndTimesAreTheSame) {
   const timespec times[2] = {{100, 1}, {200, 2}};
   ASSERT_EQ(::utimensat(AT_FDCWD, from.c_str(), times, 0), 0);
   ASSERT_EQ(copy_plain_file(from, to, true), 0);
-  struct stat status{};
+  struct stat status {};
   ASSERT_EQ(::stat(to.c_str(), &status), 0);
   EXPECT_EQ(content_of(to), "some words");
   EXPECT_EQ(status.st_mode & 07777, 0751u);
@@ -33,7 +33,7 @@ TEST(CopyFile, HolesStayHoles) {
   const std::string from = folder.write("from", "begin"), to = folder / "to";
   ASSERT_EQ(::truncate(from.c_str(), 64 << 20), 0);
   ASSERT_EQ(copy_plain_file(from, to, true), 0);
-  struct stat status{};
+  struct stat status {};
   ASSERT_EQ(::stat(to.c_str(), &status), 0);
   EXPECT_EQ(status.st_size, 64 << 20);
   EXPECT_LT(status.st_blocks * 512, 1 << 20);

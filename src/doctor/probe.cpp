@@ -193,7 +193,7 @@ void look_at_folder(Machine& machine) {
     machine.folder_trouble = std::strerror(errno);
   else
     ::rmdir(trial.c_str());
-  struct statvfs space{};
+  struct statvfs space {};
   if (::statvfs(machine.folder.c_str(), &space) == 0)
     machine.free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;
 }

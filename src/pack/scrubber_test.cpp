@@ -159,7 +159,8 @@ TEST(Scrubber, LearnsUsersAndWordsThatAreAskedFor) {
 // A long text is looked through in parts of some megabytes, which end between lines, else between values or words.
 TEST(Scrubber, NoSecretLiesOverTheSeamOfTwoParts) {
   const std::string secret = "ghp_" + kBody;
-  for (const std::string& line : {"epoch 1, loss 0.25\n"s, "epoch 1, loss 0.25\r\n"s, "{\"loss\": 0.25}, "s, "epoch 1 "s}) {
+  for (const std::string& line :
+       {"epoch 1, loss 0.25\n"s, "epoch 1, loss 0.25\r\n"s, "{\"loss\": 0.25}, "s, "epoch 1 "s}) {
     std::string text;
     while (text.size() < (std::size_t{8} << 20) - 1024) text += line;
     while (text.size() < (std::size_t{8} << 20) + 1024) text += line + "logged in with " + secret + line;

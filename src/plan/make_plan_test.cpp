@@ -200,7 +200,7 @@ TEST(MakePlan, WhatEndedThePlanFromOutsideIsNotPutDownToTheProgramOrToPyTorch) {
     run.import_trouble = trouble;
     run.status = 130;
     EXPECT_EQ(nothing_planned(question, run), "nothing was planned: " + std::string(trouble) + " (signal 2)");
-    for (bool DryRunResult::* const ended : {&DryRunResult::interrupted, &DryRunResult::out_of_time}) {
+    for (bool DryRunResult::*const ended : {&DryRunResult::interrupted, &DryRunResult::out_of_time}) {
       DryRunResult stopped = run;
       stopped.*ended = true;
       EXPECT_EQ(nothing_planned(question, stopped), "nothing was planned: PyTorch was still being imported");

@@ -123,9 +123,9 @@ struct PlanChange {
   bool begun = false;                     // it was run; where it is not tried, without a result
   // memory grows with it, too, and nothing says that the program ends before: it fits until about this step, and `fits` is false
   std::uint64_t until = 0;
-  std::string until_unit = {};  // step, round
-  bool grows = false;           // not in the report
-  double pool_share = 1;        // of a setting of a pool, its share with it; not in the report
+  std::string until_unit = {};          // step, round
+  bool grows = false;                   // not in the report
+  double pool_share = 1;                // of a setting of a pool, its share with it; not in the report
   std::uint64_t needed_most_bytes = 0;  // what decides whether it fits, where something is estimated; 0: nothing is
   std::uint64_t most_needed() const { return needed_bytes > needed_most_bytes ? needed_bytes : needed_most_bytes; }
 };
@@ -290,8 +290,8 @@ struct Plan {
   std::uint64_t alike_from = 0;       // all later steps took the same; 0: not known
   std::string stopped;                // "after 8 optimizer steps"; empty: the program ended by itself
   StoppedBy stopped_by = StoppedBy::kItself;
-  bool stop_asked = false;            // there, because the user said how far to go (--steps, --seconds)
-  std::string how;                    // fake, real
+  bool stop_asked = false;  // there, because the user said how far to go (--steps, --seconds)
+  std::string how;          // fake, real
   double seconds = 0;
   std::uint64_t operations = 0;
   std::uint64_t processes = 1;  // that used the GPU; the plan is about the one that needs most

@@ -195,9 +195,9 @@ void describe_together(const std::vector<ProcessSummary>& processes, Plan& plan)
           "a process of the program ran out of memory before another ended it; what it would have needed is not known";
   }
   if (!plan.gpu || plan.failed || plan.together_bytes <= plan.gpu->capacity_bytes || !plan.unplanned.empty()) return;
-  const std::string who = plan.processes == 1
-                              ? "a process that another ended used the GPU, and with what ran beside it can"
-                              : fmt::format("{} processes used the GPU, and those that ran at one time", plan.processes);
+  const std::string who =
+      plan.processes == 1 ? "a process that another ended used the GPU, and with what ran beside it can"
+                          : fmt::format("{} processes used the GPU, and those that ran at one time", plan.processes);
   plan.unplanned = fmt::format(
       "{} take up to {} together, which is more than its {}; each was planned alone, and not whether they are at their "
       "fullest at the same moment",

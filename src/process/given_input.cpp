@@ -10,7 +10,7 @@
 namespace faultline::process {
 
 GivenInput::GivenInput(const std::string& folder) {
-  struct stat seen{};
+  struct stat seen {};
   is_there_ = ::fstat(STDIN_FILENO, &seen) == 0 && !(S_ISCHR(seen.st_mode) && seen.st_rdev == makedev(1, 3));
   if (!is_there_) return;
   offset_ = S_ISREG(seen.st_mode) ? ::lseek(STDIN_FILENO, 0, SEEK_CUR) : -1;

@@ -10,9 +10,8 @@ namespace faultline::process {
 class GivenInput {
  public:
   explicit GivenInput(const std::string& folder = {});  // to keep it in; empty: it is not kept
-  std::string keep() const {
-    return keep_;
-  }  // the file to keep it in; empty: it can be had again without, or not at all
+  // the file to keep it in; empty: it can be had again without, or not at all
+  std::string keep() const { return keep_; }
   int again() const;  // a descriptor for one more run, to be closed by the caller, or -1: nothing
   bool is_gone() const { return !is_file_ && is_there_ && keep_.empty(); }  // after the first run
 

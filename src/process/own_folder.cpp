@@ -208,7 +208,7 @@ RunsMark runs_mark_of(const std::string& folder) {
   if (!text) return RunsMark::kNone;
   const Result<Json> mark = parse_json<Json>(*text);
   return mark && mark->is_object() && mark->contains("faultline") && mark->contains(kHoldsRuns) ? RunsMark::kOurs
-                                                                                                 : RunsMark::kForeign;
+                                                                                                : RunsMark::kForeign;
 }
 
 // The folder of all runs, where nothing is in it but its mark and what git reads.

@@ -20,7 +20,7 @@ bool is_plain(std::string_view path, std::string_view separators) {
 // A folder of this user's that nobody else can write, made if need be. Others may pass through it: a program that gives up its rights is still preloaded.
 bool is_own_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0711) == 0) ::chmod(path.c_str(), 0711);  // whatever the umask is
-  struct stat found{};
+  struct stat found {};
   return ::lstat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == ::geteuid() &&
          (found.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }

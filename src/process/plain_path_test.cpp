@@ -63,7 +63,7 @@ TEST_F(PlainPath, WhereTheRunsFolderHasASeparatorTooTheLinkIsTemporary) {
   ASSERT_TRUE(link.ok()) << link.error().message();
   EXPECT_TRUE(link->starts_with((root_ / "tmp").string())) << *link;
   EXPECT_EQ(read(*link), "here");
-  struct stat folder{};
+  struct stat folder {};
   ASSERT_EQ(::stat(fs::path(*link).parent_path().c_str(), &folder), 0);
   EXPECT_EQ(folder.st_mode & 0777, 0711u);  // nobody else writes; a program that gives up its rights passes through
 }

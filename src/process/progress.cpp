@@ -37,14 +37,14 @@ void clear_and_end(int signal) {
 void hear_endings() {
   for (std::size_t i = 0; i < kEnding.size(); ++i) {
     if (::sigaction(kEnding[i], nullptr, &before_drawing[i]) != 0 || before_drawing[i].sa_handler != SIG_DFL) continue;
-    struct sigaction own{};
+    struct sigaction own {};
     own.sa_handler = clear_and_end;
     ::sigaction(kEnding[i], &own, nullptr);
   }
 }
 void hear_nothing() {
   for (std::size_t i = 0; i < kEnding.size(); ++i) {
-    struct sigaction now{};
+    struct sigaction now {};
     if (::sigaction(kEnding[i], nullptr, &now) == 0 && now.sa_handler == clear_and_end)
       ::sigaction(kEnding[i], &before_drawing[i], nullptr);
   }

@@ -14,14 +14,14 @@ namespace faultline::process {
 namespace fs = std::filesystem;
 
 std::optional<std::pair<std::uint64_t, std::uint64_t>> position_in(const std::string& path) {
-  struct stat wanted{};
+  struct stat wanted {};
   if (path.empty() || ::stat(path.c_str(), &wanted) != 0 || !S_ISREG(wanted.st_mode) || wanted.st_size == 0)
     return std::nullopt;
   std::error_code problem;
   // descriptors come and go meanwhile; nothing may be thrown in the thread that draws
   for (fs::directory_iterator entry("/proc/self/fd", problem), end; !problem && entry != end;
        entry.increment(problem)) {
-    struct stat seen{};
+    struct stat seen {};
     if (::stat(entry->path().c_str(), &seen) != 0 || seen.st_ino != wanted.st_ino || seen.st_dev != wanted.st_dev)
       continue;
     std::ifstream about("/proc/self/fdinfo/" + entry->path().filename().string());

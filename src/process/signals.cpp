@@ -72,7 +72,7 @@ void hear_of_children() {
 bool is_ignored(int signal) { return std::find(kIgnored.begin(), kIgnored.end(), signal) != kIgnored.end(); }
 
 void ignore(bool is_first) {
-  struct sigaction ignored{};
+  struct sigaction ignored {};
   ignored.sa_handler = SIG_IGN;
   for (const int signal : kIgnored) {
     const auto at = static_cast<std::size_t>(signal);
@@ -128,7 +128,8 @@ void hand_on(pid_t process, const Note& note) {
 void stop_along(pid_t process, int signal) {
   if (witness == nullptr && signal == SIGSTOP) return;  // nobody would wake us
   if (witness != nullptr) witness->watch(process);
-  struct sigaction usual{}, ours{};
+  struct sigaction usual {};
+  struct sigaction ours {};
   usual.sa_handler = SIG_DFL;
   const bool is_ours = changed[static_cast<std::size_t>(signal)];
   if (is_ours) ::sigaction(signal, &usual, &ours);
@@ -155,7 +156,7 @@ InterruptsNoted::InterruptsNoted() {
     if (!is_ignored(signal)) ::sigaction(signal, nullptr, &before[at]);  // else ignore_closed_pipes() has it
     // What is ignored stays so, for Faultline as for the program; but an ignored SIGCHLD would lose the program's status.
     if (before[at].sa_handler == SIG_IGN && signal != SIGCHLD) return;
-    struct sigaction noted{};
+    struct sigaction noted {};
     noted.sa_sigaction = note_signal;
     noted.sa_flags = SA_SIGINFO | SA_RESTART;
     ::sigfillset(&noted.sa_mask);

@@ -12,8 +12,8 @@ namespace faultline {
 struct RulePage {
   std::string_view rule;
   std::string_view in_short;  // what happened, in a few words: the title of a page of `view`
-  std::string_view says;  // in a line, as Markdown
-  std::string_view text;  // Markdown
+  std::string_view says;      // in a line, as Markdown
+  std::string_view text;      // Markdown
 };
 
 std::span<const RulePage> rule_pages();  // in the order of docs/rules/README.md

@@ -51,22 +51,9 @@ constexpr std::array<const char*, 8> kConfigs = {"",
                                                  "max_split_size_mb:21,expandable_segments:True",
                                                  "nonsense:::",
                                                  "roundup_power2_divisions:[256:1,>:8]"};
-constexpr std::array<const char*, 16> kSizes = {"0",
-                                                "1",
-                                                "512",
-                                                "513",
-                                                "1048576",
-                                                "1048577",
-                                                "2097152",
-                                                "10485760",
-                                                "20971520",
-                                                "25165824",
-                                                "1073741824",
-                                                "137438953472",
-                                                "1536",
-                                                "4194304",
-                                                "536870912",
-                                                "9223372036854775807"};
+constexpr std::array<const char*, 16> kSizes = {
+    "0",        "1",        "512",        "513",          "1048576", "1048577", "2097152",   "10485760",
+    "20971520", "25165824", "1073741824", "137438953472", "1536",    "4194304", "536870912", "9223372036854775807"};
 constexpr std::uint64_t kBase = 0x7f0000000000;
 
 std::string address(std::uint8_t choice) {

@@ -177,7 +177,7 @@ Result<TraceBytes> TraceBytes::open(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return Error{fmt::format("the trace file cannot be opened: {}", std::strerror(errno)), {}, {}};
   TraceBytes bytes(file, 0);
-  struct stat status{};
+  struct stat status {};
   if (::fstat(file, &status) != 0)
     return Error{fmt::format("the trace file cannot be read: {}", std::strerror(errno)), {}, {}};
   if (!S_ISREG(status.st_mode)) return Error{"not a regular file", {}, {}};
@@ -187,7 +187,7 @@ Result<TraceBytes> TraceBytes::open(const std::string& path) {
 }
 
 void TraceBytes::look_again() {
-  struct stat status{};
+  struct stat status {};
   if (may_grow() && ::fstat(file_, &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
 }
 

@@ -50,7 +50,7 @@ int write_zeros(int file, std::uint64_t begin, std::uint64_t end) {
 }  // namespace
 
 Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::string& path) {
-  struct stat status{};
+  struct stat status {};
   {
     const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (file) ::fchmod(file.number(), 0600);  // whatever the umask
@@ -69,7 +69,7 @@ Result<std::unique_ptr<TraceFile>> TraceFile::create(const std::string& path) {
 int TraceFile::open_again() const {
   const int file = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return -errno;
-  struct stat status{};
+  struct stat status {};
   if (::fstat(file, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) return file;
   ::close(file);
   return -ESTALE;

@@ -39,7 +39,7 @@ struct Disk {
   bool is_known = false;
 };
 Disk disk_of(const std::string& folder) {
-  struct statvfs about{};
+  struct statvfs about {};
   if (::statvfs(folder.c_str(), &about) != 0) return {};
   return {about.f_blocks * about.f_frsize, about.f_bavail * about.f_frsize, true};
 }
@@ -111,7 +111,7 @@ TraceKeeper::TraceKeeper(std::string folder, int segment, SharedRoom& room, std:
       copy_(kTraceUnitBytes),
       reserve_bytes_(disk_reserve(folder_)) {
   room_.most_bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(most_bytes, INT64_MAX));
-  struct stat about{};
+  struct stat about {};
   if (::stat(kPidNamespace, &about) == 0) pid_namespace_ = about.st_ino;
   room_.magic.store(SharedRoom::kMagic, std::memory_order_release);
   look_at_disk();

@@ -7,7 +7,8 @@ namespace faultline {
 
 inline StackId push_frame(Trace& trace, StackId caller, FrameId frame) {
   const StackId stack = trace.stacks.push(caller, frame);
-  if (trace.stacks.depth(stack) == trace.stacks.depth(caller)) trace.count("frames of stacks that are deeper than 1,024, left out");
+  if (trace.stacks.depth(stack) == trace.stacks.depth(caller))
+    trace.count("frames of stacks that are deeper than 1,024, left out");
   return stack;
 }
 

@@ -54,7 +54,7 @@ std::unique_ptr<RoomSpace> RoomSpace::begin(SharedRoom& room, std::int64_t now_n
   }
   std::unique_ptr<RoomSpace> space(new RoomSpace(room, process));
   room.processes[process].begun_ns.store(now_ns);
-  struct stat about{};
+  struct stat about {};
   if (::stat(kPidNamespace, &about) == 0) room.processes[process].pid_namespace.store(about.st_ino);
   room.processes[process].pid.store(::getpid(), std::memory_order_release);
   return space;

@@ -175,7 +175,7 @@ TEST(SharedRoom, PartOfTheDiskIsLeftToTheProgram) {
     space->recording_ends(2, "");
   }
   (*keeper)->finish();
-  struct statvfs about{};
+  struct statvfs about {};
   ASSERT_EQ(::statvfs(disk.c_str(), &about), 0);
   // What was on its way when the limit was met may take a little of it.
   EXPECT_EQ(disk_reserve(disk), std::uint64_t{2} << 20);
@@ -312,7 +312,7 @@ TEST(SharedRoom, TracesAreTheirOwnersAlone) {
   ASSERT_TRUE(TraceFile::create(folder / "trace").ok());
   ::umask(before);
   for (const std::string& path : {only_trace(folder).string(), std::string(folder / "trace")}) {
-    struct stat status{};
+    struct stat status {};
     ASSERT_EQ(::stat(path.c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 07777, 0600u) << path;
   }

@@ -61,7 +61,11 @@ TEST(CheckTrace, NamesWhatIsBroken) {
       {"launch", [](Trace& t) { t.events[6].extra = 2; }, "event 6 (Launch) names launch 2, the trace has 2"},
       {"copy", [](Trace& t) { t.events[7].extra = 2; }, "event 7 (Copy) names copy 2"},
       {"fault", [](Trace& t) { t.events[8].extra = 2; }, "event 8 (Fault) names fault 2"},
-      {"kernel", [](Trace& t) { t.launches.intern({StringId(99), {}, {}, 0, 0, {}}); }, "launch 2 names string 99"},
+      {"kernel",
+       [](Trace& t) {
+         t.launches.intern({StringId(99), {}, {}, 0, 0, {}});
+       },
+       "launch 2 names string 99"},
       {"instruction",
        [](Trace& t) {
          Fault fault;
@@ -101,8 +105,16 @@ TEST(CheckTrace, NamesWhatIsBroken) {
       {"block stack", [](Trace& t) { t.final_blocks[1].stack = StackId(5); }, "final block 1 names stack 5"},
       {"block state", [](Trace& t) { t.final_blocks[1].state = static_cast<FinalBlock::State>(3); },
        "final block 1 is in no known state"},
-      {"frame", [](Trace& t) { t.stacks.intern_frame({StringId(99), StringId(0), 0}); }, "frame 2 names string 99"},
-      {"tensor dtype", [](Trace& t) { t.tensors.intern({{}, StringId(99), {}, {}, {}}); }, "tensor 2 names string 99"},
+      {"frame",
+       [](Trace& t) {
+         t.stacks.intern_frame({StringId(99), StringId(0), 0});
+       },
+       "frame 2 names string 99"},
+      {"tensor dtype",
+       [](Trace& t) {
+         t.tensors.intern({{}, StringId(99), {}, {}, {}});
+       },
+       "tensor 2 names string 99"},
   };
   for (const Breakage& breakage : breakages) {
     Trace trace = small();

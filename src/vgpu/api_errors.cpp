@@ -15,7 +15,8 @@ struct ErrorText {
 };
 
 // One entry for each value of CUresult in the header.
-#define FAULTLINE_ERROR(code, text) {code, #code, text}
+#define FAULTLINE_ERROR(code, text) \
+  { code, #code, text }
 constexpr ErrorText kErrors[] = {
     FAULTLINE_ERROR(CUDA_SUCCESS, "no error"),
     FAULTLINE_ERROR(CUDA_ERROR_INVALID_VALUE, "invalid argument"),
@@ -127,7 +128,7 @@ constexpr ErrorText kErrors[] = {
 };
 #undef FAULTLINE_ERROR
 
-void tell(CUresult code, const char* ErrorText::* what, const char** place) {
+void tell(CUresult code, const char* ErrorText::*what, const char** place) {
   require(place != nullptr);
   const auto error =
       std::find_if(std::begin(kErrors), std::end(kErrors), [&](const ErrorText& known) { return known.code == code; });

@@ -212,7 +212,10 @@ TEST_F(VirtualStreams, CallbacksGetTheirStreamAndState) {
   } seen;
   const CUstream stream = create_stream();
   ASSERT_CUDA(cuStreamAddCallback(
-      stream, [](CUstream which, CUresult state, void* argument) { *static_cast<Seen*>(argument) = {which, state}; },
+      stream,
+      [](CUstream which, CUresult state, void* argument) {
+        *static_cast<Seen*>(argument) = {which, state};
+      },
       &seen, 0));
   ASSERT_CUDA(cuStreamSynchronize(stream));
   EXPECT_EQ(seen.stream, stream);

@@ -297,10 +297,9 @@ std::string stacks_section(const Viewed& viewed) {
     if (!of.empty() && !scene.part.empty()) of += " of " + escaped(scene.part);
     out += fmt::format("<section><h2>What lived at the peak, by call stack{}</h2>\n<ol class=\"stacks\">\n", of);
     for (const HeldStack& stack : scene.largest)
-      out += fmt::format(
-          "<li>{}, {:.1f} %, {} ×, mostly {}: <code>{}</code></li>\n", format_bytes(stack.bytes),
-          100.0 * static_cast<double>(stack.bytes) / static_cast<double>(scene.peak_bytes), format_count(stack.count),
-          escaped(stack.category), escaped(stack.path));
+      out += fmt::format("<li>{}, {:.1f} %, {} ×, mostly {}: <code>{}</code></li>\n", format_bytes(stack.bytes),
+                         100.0 * static_cast<double>(stack.bytes) / static_cast<double>(scene.peak_bytes),
+                         format_count(stack.count), escaped(stack.category), escaped(stack.path));
     out += "</ol>\n";
     if (scene.stack_count > scene.largest.size())
       out += fmt::format("<p class=\"dim\">{} more call stacks held less.</p>\n",

@@ -25,7 +25,7 @@ def binary():
     return str(path)
 
 
-# Left out unless --all is given (`make test-all`), so that `make test` stays within minutes on two cores: of large tables of cases every
+# Left out unless --all is given (`make test-all`), and all that is run with --left-out (`make test-left-out`), so that `make test` stays within minutes on two cores: of large tables of cases every
 # nth, and single tests that start many processes with PyTorch in each.
 EVERY_NTH = {
     "plan/test_value_sizes.py": 4,
@@ -115,6 +115,7 @@ LONG = (
 
 def pytest_addoption(parser):
     parser.addoption("--all", action="store_true", help="also the tests that take long")
+    parser.addoption("--left-out", action="store_true", help="only the tests that take long, and those with TensorFlow")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -132,8 +133,10 @@ def pytest_collection_modifyitems(config, items):
                 return seen[table] % nth != 0
         return False
 
+    others_too = config.getoption("--left-out")
     kept, left_out = [], []
     for item in items:
-        (left_out if is_left_out(item) else kept).append(item)
+        wanted = is_left_out(item) == others_too or (others_too and "tensorflow" in item.nodeid.lower())
+        (kept if wanted else left_out).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left_out)

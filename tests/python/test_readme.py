@@ -114,7 +114,17 @@ def test_every_page_is_on_the_map():
     assert pages - rules - {"README.md"} == named
 
 
-def test_what_the_tests_bring_along_is_named_among_the_dependencies():
+def test_all_that_is_installed_is_named_among_the_dependencies():
+    """Debian's packages by the name of what is in them, those of PyPI by their own."""
     page = (ROOT / "docs/dependencies.md").read_text().lower()
-    pinned = re.findall(r"^([\w-]+)==", (ROOT / "tests/python/requirements.txt").read_text(), re.M)
-    assert len(pinned) > 5 and not [name for name in pinned if name.lower() not in page]
+    makefile = (ROOT / "Makefile").read_text()
+    debian = " ".join(re.findall(r"^APT_\w+ := (.*)$", makefile, re.M)).split()
+    known_as = {"g++": "gcc", "ninja-build": "ninja", "libclang-rt-14-dev": "sanitizer", "llvm-14": "llvm-symbolizer"}
+    known_as |= {"nlohmann-json3-dev": "nlohmann/json"}
+    known_as |= {"libgtest-dev": "googletest", "libbenchmark-dev": "google benchmark", "python3-venv": "`.venv`"}
+    named = [known_as.get(name) or re.sub(r"^lib|\d*-dev$|\d+g-dev$|-\d+$", "", name) for name in debian]
+    pypi = re.findall(r"^([\w-]+)==", (ROOT / "tests/python/requirements.txt").read_text(), re.M)
+    pypi += re.findall(r"([\w-]+)==", makefile)
+    pypi += re.findall(r'"([\w-]+)[=>]=', (ROOT / "pyproject.toml").read_text())
+    assert len(debian) > 15 and len(pypi) > 12
+    assert not [name for name in [*named, *pypi] if name.lower().removesuffix("-cpu") not in page]

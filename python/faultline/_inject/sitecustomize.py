@@ -17,7 +17,7 @@ def _import_users():
     sys.path_importer_cache.pop(_HERE, None)
     sys.modules.pop("sitecustomize", None)
     try:
-        import sitecustomize  # noqa: F401, PLW0406: the user's, of this name
+        import sitecustomize  # noqa: F401 the user's, of this name
     except Exception as problem:
         return problem
     return None

@@ -15,7 +15,9 @@ _NAMED = re.compile(r"^(?:\{\{function_node .*?\}\} )?(.*?)\n\s*\[\[\{\{node (\S
 
 class Refused(NamedTuple):
     operation: str
-    made_at: list  # file, line, function of the program's own, the innermost last; without the outermost, which is the call
+    made_at: (
+        list  # file, line, function of the program's own, the innermost last; without the outermost, which is the call
+    )
     words: str
 
 

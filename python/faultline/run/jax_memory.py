@@ -7,6 +7,7 @@ things away, the arrays that are alive and ready are asked. Nothing is waited fo
 import atexit
 import os
 import sys
+from functools import partial
 
 from .exceptions import kind_of
 from .jax_looks import Looks, failure_profile_name
@@ -87,6 +88,5 @@ class JaxMemory:
                 if kind and str(problem) not in told and len(told) < 4:
                     told.add(str(problem))
                     thread = "an array that nobody read"
-                    self._recording.uncaught(
-                        describe(problem, None, thread, kind), False, lambda: words_of(problem, None)
-                    )
+                    words = partial(words_of, problem, None)
+                    self._recording.uncaught(describe(problem, None, thread, kind), False, words)

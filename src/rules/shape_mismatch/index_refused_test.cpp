@@ -61,10 +61,10 @@ TEST(IndexRefused, KnowsALabelThatIsNoClass) {
 }
 
 TEST(IndexRefused, OtherWordsAreNone) {
-  for (const char* words : {"slice index", "slice index ten of dimension 0 out of bounds",
-                            "slice index 3 of dimension 0", "Matrix size-incompatible: In[0]: [10,20], In[1]: [5,15]",
-                            "indices[0] = 3", "indices = 2", "indices are = 2 is not in [0, 2)",
-                            "Received a label value of 3", ""}) {
+  for (const char* words :
+       {"slice index", "slice index ten of dimension 0 out of bounds", "slice index 3 of dimension 0",
+        "Matrix size-incompatible: In[0]: [10,20], In[1]: [5,15]", "indices[0] = 3", "indices = 2",
+        "indices are = 2 is not in [0, 2)", "Received a label value of 3", ""}) {
     EXPECT_TRUE(refused(words).empty()) << words;
   }
 }

@@ -70,9 +70,9 @@ class GoesWithProcess {
     std::copy(folder.begin(), folder.end(), going.begin());
     going[folder.size()] = '\0';
     for (const int signal : kEnding) {
-      struct sigaction before{};
+      struct sigaction before {};
       if (::sigaction(signal, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) continue;
-      struct sigaction ours{};
+      struct sigaction ours {};
       ours.sa_handler = end_with_folder;
       ours.sa_flags = SA_NODEFER;
       ::sigfillset(&ours.sa_mask);

@@ -8,13 +8,14 @@
 namespace faultline::torch_snapshot {
 
 // The ones that make a dict what it is come first in their group; keys marked "ignored" are known and carry nothing we use.
-#define FAULTLINE_SNAPSHOT_KEYS(X)                                                                                   \
-  X(action)                                                                                                          \
-  X(addr) X(device_free) X(size) X(stream) X(time_us) X(compile_context) X(user_metadata) X(pool_id) X(frames)       \
-      X(forward_frames) X(filename) X(name) X(line) X(fx_node_op) X(fx_node_name) X(fx_node_target)                  \
-          X(fx_original_trace) X(blocks) X(device) X(address) X(total_size) X(allocated_size) X(active_size)         \
-              X(requested_size) X(segment_type) X(segment_pool_id) X(is_expandable) X(state) X(history) X(real_size) \
-                  X(cpp_frames) X(stage) X(segments) X(device_traces) X(allocator_settings) X(external_annotations)
+// clang-format off
+#define FAULTLINE_SNAPSHOT_KEYS(X)                                                                                     \
+  X(action) X(addr) X(device_free) X(size) X(stream) X(time_us) X(compile_context) X(user_metadata) X(pool_id)         \
+  X(frames) X(forward_frames) X(filename) X(name) X(line) X(fx_node_op) X(fx_node_name) X(fx_node_target)              \
+  X(fx_original_trace) X(blocks) X(device) X(address) X(total_size) X(allocated_size) X(active_size)                   \
+  X(requested_size) X(segment_type) X(segment_pool_id) X(is_expandable) X(state) X(history) X(real_size)               \
+  X(cpp_frames) X(stage) X(segments) X(device_traces) X(allocator_settings) X(external_annotations)
+// clang-format on
 
 enum class Key : std::uint8_t {
   kUnknown,

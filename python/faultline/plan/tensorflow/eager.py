@@ -19,7 +19,9 @@ from . import host_arrays, operation_kinds
 
 _SMALL_BYTES = 8 << 20  # of results that are computed
 _SMALL_OF_STAND_INS = 256 << 10  # whose numbers are none
-_MOST_BYTES = 1 << 30  # of results that are computed and live: a program may keep as many as the GPU has room for, which this machine may not have
+_MOST_BYTES = (
+    1 << 30
+)  # of results that are computed and live: a program may keep as many as the GPU has room for, which this machine may not have
 _FEW = 1 << 16  # elements
 _PAGE = 4096
 # look at no more than they return

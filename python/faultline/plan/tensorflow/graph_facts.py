@@ -114,7 +114,9 @@ class Prepared:
 
 def arguments_of(step: Step) -> tuple:
     """What an operation that calls functions gives them."""
-    return step.inputs[1:] if step.kind in operation_kinds.BRANCHES or step.kind in operation_kinds.CASES else step.inputs
+    return (
+        step.inputs[1:] if step.kind in operation_kinds.BRANCHES or step.kind in operation_kinds.CASES else step.inputs
+    )
 
 
 class OtherFacts(Exception):
@@ -134,7 +136,9 @@ class Facts:
         self.values = GivenValues(self, prepared)
         self.asked: dict[int, tuple | None] = {}
         self._depends_on: dict[int, object] = {}  # by the tensor's id: the whole value that something was computed of
-        self.most: set[str] = set() if around is None else around.most  # operations whose results were counted as large as they can be
+        self.most: set[str] = (
+            set() if around is None else around.most
+        )  # operations whose results were counted as large as they can be
 
     def shape(self, tensor) -> tuple | None:
         """All of it, or None."""

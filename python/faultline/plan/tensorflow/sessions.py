@@ -6,7 +6,6 @@ import weakref
 
 import numpy as np
 
-from ...common import tensorflow_shapes as shapes
 from ..session import stand_in_reads
 from . import left_out, loops_of_version_1, operation_kinds, pipelines, walk
 from .graph_facts import Facts, OtherFacts, Prepared

@@ -1,4 +1,6 @@
-"""Dry runs of PyTorch programs: dry_run_session.py begins and ends one, torch_hooks.py puts it into PyTorch's Python code. Folders stand in the order in which they import each other:
+"""Dry runs of PyTorch programs: dry_run_session.py begins and ends one, torch_hooks.py puts it into PyTorch's Python code.
+
+Folders stand in the order in which they import each other:
 
     release/     what a release of PyTorch does, and what it calls things
     tensors/     tensors, storages and their memory on the planned GPU, and what the trace calls them

@@ -228,7 +228,9 @@ def repeat_interleave(dry, func, args, kwargs):
         return _dynamic(dry, func, args, kwargs, lambda: [((size,), counts.dtype)], counts_all=True)
     most = chosen.most_in_all(dry.memory, counts)
     if most is not None:
-        text = f"repeat_interleave() with {counts.numel()} unknown counts: {most} rows were taken, the most there can be"
+        text = (
+            f"repeat_interleave() with {counts.numel()} unknown counts: {most} rows were taken, the most there can be"
+        )
         return _dynamic(dry, func, args, kwargs, lambda: [((most,), counts.dtype)], text, rows=most, counts_all=True)
 
     def once_each():
