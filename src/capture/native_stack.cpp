@@ -54,7 +54,7 @@ bool find_loaded(std::uintptr_t address, Found found) {
              [](dl_phdr_info* file, std::size_t, void* argument) {
                auto& wanted = *static_cast<Sought*>(argument);
                for (int i = 0; i < file->dlpi_phnum; ++i) {
-                 const ElfW(Phdr) & part = file->dlpi_phdr[i];
+                 const ElfW(Phdr)& part = file->dlpi_phdr[i];
                  const Range loaded{file->dlpi_addr + part.p_vaddr, file->dlpi_addr + part.p_vaddr + part.p_memsz};
                  if (part.p_type != PT_LOAD || !loaded.contains(wanted.address)) continue;
                  wanted.found(*file, loaded);
@@ -124,6 +124,7 @@ class Walker {
   }
 
   void learn(std::span<const Frame> frames, bool is_whole) {
+    ++unwound_;
     for (std::size_t i = 0; i < frames.size(); ++i) {
       Kept& kept = find(frames[i].return_address);
       if (kept.return_address != 0) continue;
@@ -144,6 +145,8 @@ class Walker {
       }
     }
   }
+
+  std::uint64_t unwound() const { return unwound_; }
 
  private:
   // All zero: empty.
@@ -207,6 +210,7 @@ class Walker {
   std::unique_ptr<Kept[], Release> kept_;
   std::size_t used_ = 0;
   std::uint32_t reads_ = 0;
+  std::uint64_t unwound_ = 0;
   std::uint64_t unloaded_ = unloaded_files();
 };
 
@@ -281,6 +285,11 @@ __attribute__((noinline)) std::size_t read_native_stack(std::span<std::uintptr_t
 #else
   return unwind(0, nullptr, return_addresses);
 #endif
+}
+
+std::uint64_t native_stacks_unwound() {
+  const Walker* walker = this_threads_walker();
+  return walker == nullptr ? 0 : walker->unwound();
 }
 
 bool describe_native_frame(std::uintptr_t return_address, NativeFrameText& text) {

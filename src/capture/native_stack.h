@@ -20,6 +20,8 @@ struct NativeFrameText {
 
 // Return addresses, innermost first, without those of this library itself. How many were written.
 std::size_t read_native_stack(std::span<std::uintptr_t> return_addresses);
+// Of this thread's stacks, those for which the unwinder was asked: all others were walked by what is kept.
+std::uint64_t native_stacks_unwound();
 // False: the address lies in no loaded file (generated code).
 bool describe_native_frame(std::uintptr_t return_address, NativeFrameText& text);
 

@@ -7,8 +7,7 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstdio>
+#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,7 +17,7 @@
 // The reader leaves out its own library, so it is used through one: stack_probe.
 extern "C" std::size_t probe_native(std::uintptr_t* addresses, std::size_t most);
 extern "C" bool probe_describe_native(std::uintptr_t address, char* module, int size, std::uint64_t* offset);
-extern "C" double probe_native_cost(int calls);
+extern "C" std::uint64_t probe_native_unwound();
 
 namespace {
 
@@ -247,42 +246,29 @@ TEST(NativeStack, AddressInNoFileIsNotDescribed) {
       probe_describe_native(reinterpret_cast<std::uintptr_t>(memory.data()) + 8, module, sizeof module, &offset));
 }
 
-FAULTLINE_FRAME double cost_at(int depth) {
-  const double cost = depth == 0 ? probe_native_cost(20000) : cost_at(depth - 1);
-  asm volatile("" ::: "memory");
-  return cost;
-}
-
-// The same stack by an unwinder that keeps nothing.
-FAULTLINE_FRAME double unwinding_at(int depth) {
-  double cost = 0;
+// Reads at one place, and for how many of them the unwinder was asked.
+FAULTLINE_FRAME std::uint64_t unwound_at(int depth) {
+  std::uint64_t unwound = 0;
   if (depth > 0) {
-    cost = unwinding_at(depth - 1);
+    unwound = unwound_at(depth - 1);
   } else {
-    constexpr int kCalls = 200;
-    const auto begin = std::chrono::steady_clock::now();
-    for (int call = 0; call < kCalls; ++call) {
-      Stack stack;
-      _Unwind_Backtrace(add_address, &stack);
-    }
-    cost = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / kCalls;
+    const std::uint64_t before = probe_native_unwound();
+    std::array<std::uintptr_t, 256> addresses;
+    for (int call = 0; call < 20000; ++call) EXPECT_GT(probe_native(addresses.data(), addresses.size()), 0u);
+    unwound = probe_native_unwound() - before;
   }
   asm volatile("" ::: "memory");
-  return cost;
+  return unwound;
 }
 
-// A thirtieth to a tenth was seen; the least of several, for a busy machine stretches some of them.
-TEST(NativeStack, AReadCostsAFractionOfUnwinding) {
-  for (const int depth : {10, 30}) {
-    double cost = cost_at(depth), unwinding = unwinding_at(depth);
-    for (int round = 0; round < 5; ++round) {
-      cost = std::min(cost, cost_at(depth));
-      unwinding = std::min(unwinding, unwinding_at(depth));
-    }
-    std::printf("native stack, %d frames and the test's own: %.0f ns, unwinding %.0f ns\n", depth, cost, unwinding);
-    EXPECT_GT(cost, 0);
-    EXPECT_LT(cost, unwinding / 5);
-  }
+TEST(NativeStack, OnlyAStackWithANewAddressIsUnwound) {
+  std::thread([] {  // that has met no address
+    EXPECT_EQ(unwound_at(10), 1u);
+    EXPECT_EQ(unwound_at(10), 1u);  // from another line
+    EXPECT_EQ(unwound_at(30), 1u);
+    for (int line = 0; line < 2; ++line) EXPECT_EQ(unwound_at(10), line == 0 ? 1u : 0u);
+  })
+      .join();
 }
 
 }  // namespace

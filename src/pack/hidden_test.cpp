@@ -1,7 +1,6 @@
 // What people hide their secrets behind: colours, escapes, other spellings. Each row is a text with "zq" in all that must go; its clean twin stays.
 #include <gtest/gtest.h>
 
-#include <ctime>
 
 #include "pack/rewrite.h"
 #include "pack/scrubber.h"
@@ -188,57 +187,16 @@ TEST(Hidden, WhatOnlyBeginsLikeJsonIsText) {
   EXPECT_TRUE(is_json_text(std::string(500, '[')));
 }
 
-TEST(Hidden, AHostileTextFourTimesAsLongCostsFourTimes) {
-  const auto seconds = [](const std::string& unit, std::size_t bytes) {
+// What goes over it all again for each of them does not come to an end with these; how time grows, scripts/bench/costs.py measures.
+TEST(Hidden, ALongHostileTextIsDoneWith) {
+  constexpr const char* kUnits[] = {
+#include "pack/hostile_units.inc"
+  };
+  for (const char* unit : kUnits) {
     std::string text = "/usr/";
-    while (text.size() < bytes) text += unit;
-    const std::clock_t begin = std::clock();  // of the processor: others may be busy
+    while (text.size() < 1'000'000) text += unit;
     Scrubber one(berta());
     EXPECT_FALSE(one.scrub(text).empty());
-    return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-  };
-  for (const char* unit : {"-",
-                           "/",
-                           "\\n",
-                           "%2F",
-                           "\x1b[1m",
-                           "a@",
-                           "password",
-                           "password=\n",
-                           "\"/a",
-                           "token ",
-                           "../",
-                           "::",
-                           "1.",
-                           "-----BEGIN ",
-                           "eyJ.",
-                           "https://",
-                           "https://a:b/",
-                           "$HOME/",
-                           "C:\\",
-                           "\\\"",
-                           "zq",
-                           "_hf_",
-                           "-p",
-                           "password: ",
-                           "password\n",
-                           "password for ",
-                           "password: !a ",
-                           "password:\n- ",
-                           "<a b=\"password\">",
-                           "<password><![CDATA[",
-                           "password='''",
-                           "thin:a/",
-                           "\\u{",
-                           "\\U0000",
-                           "\xe2\x80\x8b",
-                           "password  b\n",
-                           "password;b\n",
-                           "eyJhbGciOiJ9.a.",
-                           "\"password\", "}) {
-    const double once = seconds(unit, 100'000), four = seconds(unit, 400'000);
-    EXPECT_LT(four, 12 * once + 0.2) << unit;
-    EXPECT_LT(four, 3) << unit;
   }
 }
 

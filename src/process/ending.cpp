@@ -31,10 +31,16 @@ void add_family(pid_t process, std::vector<pid_t>& all) {
 
 }  // namespace
 
+Ending::Ending(pid_t process, Patience patience)
+    : Ending(process, std::move(patience), std::chrono::steady_clock::now, interrupts) {}
+
+Ending::Ending(pid_t process, Patience patience, std::function<Time()> now, std::function<int()> interrupts)
+    : process_(process), patience_(std::move(patience)), now_(std::move(now)), interrupts_(std::move(interrupts)) {}
+
 void Ending::enter(Stage stage) {
   stage_ = stage;
-  since_ = std::chrono::steady_clock::now();
-  interrupts_ = interrupts();
+  since_ = now_();
+  seen_interrupts_ = interrupts_();
 }
 
 void Ending::end_by_force() {
@@ -50,19 +56,19 @@ void Ending::end_by_force() {
 }
 
 void Ending::look() {
-  const auto waited = std::chrono::steady_clock::now() - since_;
+  const auto waited = now_() - since_;
   switch (stage_) {
     case Stage::kRuns:
       // the program has it already: handed on, or sent to the whole group
-      if (interrupts() != 0) return enter(Stage::kAsked);
+      if (interrupts_() != 0) return enter(Stage::kAsked);
       if (!patience_.is_over || !patience_.is_over()) return;
       out_of_time_ = true;
       ::kill(process_, SIGTERM);
       return enter(Stage::kAsked);
     case Stage::kAsked: {
-      const bool again = interrupts() > interrupts_;
+      const bool again = interrupts_() > seen_interrupts_;
       if (again && waited < kOneAndTheSame)
-        interrupts_ = interrupts();
+        seen_interrupts_ = interrupts_();
       else if (again || waited > kToEndByItself) {
         end_by_force();
         enter(Stage::kForced);

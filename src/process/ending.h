@@ -20,7 +20,10 @@ constexpr int kByForce = 0x5ea1;
 
 class Ending {
  public:
-  Ending(pid_t process, Patience patience) : process_(process), patience_(std::move(patience)) {}
+  using Time = std::chrono::steady_clock::time_point;
+  explicit Ending(pid_t process, Patience patience);
+  // interrupts: how often somebody has asked for an end
+  Ending(pid_t process, Patience patience, std::function<Time()> now, std::function<int()> interrupts);
   void look();  // to be called a few times a second while the program runs
   bool out_of_time() const { return out_of_time_; }
 
@@ -34,8 +37,10 @@ class Ending {
   pid_t process_;
   Patience patience_;
   Stage stage_ = Stage::kRuns;
-  std::chrono::steady_clock::time_point since_{};
-  int interrupts_ = 0;  // that led to the stage
+  std::function<Time()> now_;
+  std::function<int()> interrupts_;
+  Time since_{};
+  int seen_interrupts_ = 0;  // that led to the stage
   bool out_of_time_ = false;
 };
 

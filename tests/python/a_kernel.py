@@ -65,12 +65,12 @@ class Kernel:
     def start_and_lose(self, code: str) -> None:
         """A cell in the midst of which the kernel dies; then another kernel."""
         self._client.execute(code)
-        self._manager.provisioner.process.wait(timeout=30)
+        self._manager.provisioner.process.wait(timeout=600)
         self._client.stop_channels()
         self._manager.restart_kernel(now=True)
         self._client = self._manager.client()
         self._client.start_channels()
-        self._client.wait_for_ready(timeout=30)
+        self._client.wait_for_ready(timeout=600)
 
     def close(self) -> None:
         self._client.stop_channels()

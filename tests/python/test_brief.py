@@ -90,7 +90,7 @@ def test_the_line_is_shown_with_its_text(tmp_path):
         capture_output=True,
         text=True,
         env={**UNASKED, "COLUMNS": "80", "LC_ALL": "C.UTF-8"},
-        timeout=300,
+        timeout=600,
         check=False,
     )
     told = done.stderr[done.stderr.index("DOES NOT FIT") :]

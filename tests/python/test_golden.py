@@ -126,7 +126,10 @@ def test_every_rule_has_a_bug_and_a_twin(rule):
     assert any(not name.endswith("-clean") for name in cases)
 
 
-OF_LIMITS = {"memory-over-budget", "memory-grown"}  # of a plan beside what was asked of it (test_limits.py): no recording has them
+OF_LIMITS = {
+    "memory-over-budget",
+    "memory-grown",
+}  # of a plan beside what was asked of it (test_limits.py): no recording has them
 
 
 def test_every_rule_has_a_page_cases_and_its_place_in_the_schema():

@@ -38,7 +38,7 @@ def bounded(binary):
             "stdout": subprocess.PIPE,
             "stderr": subprocess.PIPE,
             "stdin": subprocess.DEVNULL,
-            "timeout": 300,
+            "timeout": 1200,
             "preexec_fn": within(memory),
             **options,
         }
@@ -378,7 +378,7 @@ def test_a_folder_with_pipes_devices_and_loops_does_not_hang(bounded, tmp_path, 
         path.symlink_to("/dev/zero")
     else:
         path.symlink_to(path)
-    done = bounded("explain", "--format", "json", tmp_path, timeout=60)
+    done = bounded("explain", "--format", "json", tmp_path, timeout=600)
     told = json.loads(done.stdout)["input"]
     assert done.returncode == 0 and told["events"] == 2, done.stderr
     if name == "torch-7-exit.pickle":  # of two snapshots that of the failure is read, and the other not opened
@@ -398,7 +398,7 @@ def test_a_module_that_is_a_pipe_does_not_hang(bounded, tmp_path):
     os.mkfifo(tmp_path / "module.so")
     write(tmp_path / "trace.txt", hostile.MARK + f"alloc 512 driver at \"{tmp_path / 'module.so'}\" \"+0x10\"\n")
     assert bounded("explain", tmp_path / "trace.txt", "--save-trace", tmp_path / "process-7.faultline").returncode == 0
-    done = bounded("explain", "--format", "json", tmp_path, timeout=60)
+    done = bounded("explain", "--format", "json", tmp_path, timeout=600)
     assert done.returncode == 0, done
     # One module is missing: what was counted when the trace was saved is not counted again.
     assert json.loads(done.stdout)["input"]["lost"] == {"symbolise.missing_modules": 1}
@@ -406,7 +406,7 @@ def test_a_module_that_is_a_pipe_does_not_hang(bounded, tmp_path):
 
 def test_what_the_user_names_may_be_a_pipe(binary, tmp_path):
     command = f"exec '{binary}' explain <(xzcat '{RECORDINGS / 'train_clean.pickle.xz'}')"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=120)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=600)
     plain = subprocess.run([binary, "explain", RECORDINGS / "train_clean.pickle.xz"], capture_output=True)
     assert (
         done.returncode == 0

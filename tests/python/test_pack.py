@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import resource
 import signal
 import stat
@@ -10,6 +11,7 @@ import struct
 import subprocess
 import time
 import zipfile
+from pathlib import Path
 
 import pytest
 from common import PROGRAMS, RECORDINGS, ROOT, refusal
@@ -363,10 +365,19 @@ def interrupt(binary, tmp_path, arguments, signals):
         process.stderr.close()
 
 
+def until_heard(process, one):
+    """Until the process has a handler for the signal."""
+    caught = 0
+    while not caught >> (one - 1) & 1:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        caught = int(re.search(r"^SigCgt:\s*(\w+)$", status, re.M)[1], 16)
+        time.sleep(0.001)
+
+
 def test_an_interrupted_pack_is_not_written(binary, faultline, tmp_path):
     (tmp_path / "a.log").write_text(OOM + "10.1.2.3 /mnt/x/y.py password=abc\n" * 1_000_000)
     for process, one, _ in interrupt(binary, tmp_path, ["pack", "a.log"], [signal.SIGINT, signal.SIGTERM]):
-        time.sleep(0.3)
+        until_heard(process, one)
         process.send_signal(one)
         assert process.wait() == 2
         assert b"interrupted; nothing was written" in process.stderr.read()
@@ -378,7 +389,7 @@ def test_an_interrupted_explain_leaves_no_folder(binary, faultline, tmp_path, on
     (tmp_path / "a.log").write_text(OOM + "10.1.2.3 x\n" * 400_000)
     assert faultline("pack", "a.log").returncode == 0
     for process, _, temporary in interrupt(binary, tmp_path, ["explain", "a.log.pack.zip"], [one]):
-        for _ in range(2000):
+        for _ in range(300_000):
             if list(temporary.glob("faultline-*")) or process.poll() is not None:
                 break
             time.sleep(0.001)

@@ -59,15 +59,25 @@ def sentences_of(text):
 
 def to_read(sentence):
     """As it stands in the file: units, places and names give way too, so that one sentence stands there once. None: a row of numbers, or words of the input."""
-    sentence = re.sub(r"0x[#0-9a-f]+|(?<![\w/])(?:/[\w.#+-]+){2,}(?::#)?|\b[\w./-]+\.(?:py|cu|cpp)(?::#)?", "PLACE", sentence)
+    sentence = re.sub(
+        r"0x[#0-9a-f]+|(?<![\w/])(?:/[\w.#+-]+){2,}(?::#)?|\b[\w./-]+\.(?:py|cu|cpp)(?::#)?", "PLACE", sentence
+    )
     sentence = re.sub(r"# (?:[KMGT]i?B|B|%)(?![a-z])|\[#[#x]*\]", "#", sentence)
     words = re.findall(r"[A-Za-z]{2,}", sentence)
     is_row = sentence.count("#") * 3 > len(words)
-    return None if len(words) < 3 or is_row or re.match(r"(inequality|text|also in text|survived before|writer|SUMMARY):", sentence) else sentence
+    return (
+        None
+        if len(words) < 3
+        or is_row
+        or re.match(r"(inequality|text|also in text|survived before|writer|SUMMARY):", sentence)
+        else sentence
+    )
 
 
 def helps():
-    verbs = re.findall(r"^  ([a-z]+)  ", subprocess.run([FAULTLINE, "--help"], capture_output=True, text=True).stdout, re.MULTILINE)
+    verbs = re.findall(
+        r"^  ([a-z]+)  ", subprocess.run([FAULTLINE, "--help"], capture_output=True, text=True).stdout, re.MULTILINE
+    )
     assert len(verbs) > 10
     for verb in verbs:
         yield subprocess.run([FAULTLINE, verb, "--help"], capture_output=True, text=True).stdout
@@ -89,7 +99,11 @@ def literals():
     for path in sorted((ROOT / "python/faultline").rglob("*.py")):
         tree = ast.parse(path.read_text())
         documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        described = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)}
+        described = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
+        }
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in described:
                 yield path.relative_to(ROOT), node.value

@@ -455,8 +455,10 @@ def test_what_is_found_deep_in_the_flame_graph_is_brought_into_sight(pages, open
     assert page.evaluate(room) == 0
     page.fill("#flame-search", "f58")
     top, row = page.evaluate(room), next(cell["row"] for cell in flame(page)["cells"] if "f58" in cell["name"])
-    assert row == 58 and top <= row * 20 and row * 20 + 20 <= top + page.evaluate(
-        "document.getElementById('flame-room').clientHeight"
+    assert (
+        row == 58
+        and top <= row * 20
+        and row * 20 + 20 <= top + page.evaluate("document.getElementById('flame-room').clientHeight")
     )
     page.focus("#flame")
     for _ in range(61):  # to the end, which holds itself in sight

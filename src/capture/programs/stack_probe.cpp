@@ -96,6 +96,8 @@ FAULTLINE_PROBE bool probe_describe_native(std::uintptr_t address, char* module,
   return copy_out(text.module, module, size) >= 0;
 }
 
+FAULTLINE_PROBE std::uint64_t probe_native_unwound() { return faultline::capture::native_stacks_unwound(); }
+
 FAULTLINE_PROBE double probe_native_cost(int calls) {
   std::vector<std::uintptr_t> addresses(256);
   return nanoseconds_per_call(calls, [&] { faultline::capture::read_native_stack(addresses); });

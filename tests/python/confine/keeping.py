@@ -33,7 +33,7 @@ class Confined:
             cwd=cwd,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             **{"stdin": subprocess.DEVNULL, **more},
         )
 

@@ -122,7 +122,7 @@ os.kill(-1, 9); print(os.waitpid(child, 0)[1], flush=True)
         cwd=home,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     if done.returncode != 0:
         pytest.skip("no space of processes of its own here: " + done.stderr)

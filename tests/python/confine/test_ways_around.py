@@ -60,7 +60,7 @@ def test_what_is_written_to_the_name_of_the_output_arrives(confined, home, scrip
     def output_of(command):
         (home / "out").write_text("before\n")
         with open(home / "out", mode) as out:
-            subprocess.run(command, cwd=home, stdout=out, stderr=out, stdin=subprocess.DEVNULL, timeout=300)
+            subprocess.run(command, cwd=home, stdout=out, stderr=out, stdin=subprocess.DEVNULL, timeout=600)
         return (home / "out").read_text()
 
     plain, kept = output_of(["sh", "-c", script]), output_of(confined.command("sh", "-c", script))

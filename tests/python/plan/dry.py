@@ -123,9 +123,7 @@ def dry_run(
     command = [str(program), *map(str, arguments)]
     environment = {**os.environ, "FAULTLINE_PLAN": str(folder / "plan.json"), **(variables or {})}
     if cold:
-        path = os.pathsep.join(
-            [str(ROOT / "python/faultline/_inject"), os.environ.get("PYTHONPATH", "")]
-        )
+        path = os.pathsep.join([str(ROOT / "python/faultline/_inject"), os.environ.get("PYTHONPATH", "")])
         environment.update(PYTHONPATH=path, MALLOC_MMAP_THRESHOLD_="65536")
         return Ran(
             left,

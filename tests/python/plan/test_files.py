@@ -90,7 +90,7 @@ def test_however_a_program_writes_the_files_are_as_before(binary, home):
         [binary, "explain", str(next(home.glob(".faultline/*/report.json")).parent)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     ).stdout
     assert "would have been written" in told
 

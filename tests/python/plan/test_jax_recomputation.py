@@ -63,7 +63,9 @@ def test_it_is_offered_for_layers_that_are_called_again_and_again(plan, case):
 @pytest.mark.parametrize("case", ["a function in a loop", "a method"])
 def test_the_trial_computes_them_again(plan, case):
     program, (offered,) = OFFERED[case]
-    computed = "import re\nprint(len(re.findall(r'\\b(?:checkpoint|remat2?)\\[', str(jax.make_jaxpr(jax.grad(loss))(ws)))))\n"
+    computed = (
+        "import re\nprint(len(re.findall(r'\\b(?:checkpoint|remat2?)\\[', str(jax.make_jaxpr(jax.grad(loss))(ws)))))\n"
+    )
     tried = plan(LOOP + program + computed, changes={"recompute": offered})
     assert tried.summary["changes"]["recompute"].startswith(offered.partition("@")[0]), tried.err
     assert int(tried.out) >= 6
@@ -80,7 +82,9 @@ def test_the_trial_looks_for_the_function_until_it_has_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))
     exec(compile("def block(x): return x\n", "/nowhere/a_program.py", "exec"), vars(module))
     looked = []
-    monkeypatch.setattr(recomputation, "_own_modules", lambda: looked.append(1) or ([module] if len(looked) > 2 else []))
+    monkeypatch.setattr(
+        recomputation, "_own_modules", lambda: looked.append(1) or ([module] if len(looked) > 2 else [])
+    )
     block, watched = module.block, recomputation.Recomputation("block@a_program.py:1").watched(lambda: None)
     watched()
     watched()

@@ -14,7 +14,10 @@ large = torch.randint(0, 100, (300, 400))
 """
 OUTSIDE = {
     "label_is_the_number_of_classes": ("F.cross_entropy(logits, torch.full((64,), 10).to(d))", "index 10 is"),
-    "one_label_counted_from_one": ("F.cross_entropy(logits, (torch.arange(64) % 10 + 1).to(d))", "allowed 0 to 9, found 1 to 10"),
+    "one_label_counted_from_one": (
+        "F.cross_entropy(logits, (torch.arange(64) % 10 + 1).to(d))",
+        "allowed 0 to 9, found 1 to 10",
+    ),
     "negative_label": ("F.nll_loss(logits, torch.tensor([-1] + [3] * 63).to(d))", "index -1 is"),
     "ignored_by_another_number": (
         "F.cross_entropy(logits, torch.tensor([-1] * 64, device=d), ignore_index=-100)",

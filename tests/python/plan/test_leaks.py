@@ -29,7 +29,9 @@ def leaks(report):
 
 def began_in_the_middle(text):
     """Half of the events are gone; what they left is there without a stack, as in a history that keeps its last entries only."""
-    lines = [line for line in text.split("\n") if not line.startswith(("tensor-note ", "op-begin ", "op-end ", "estimate "))]
+    lines = [
+        line for line in text.split("\n") if not line.startswith(("tensor-note ", "op-begin ", "op-end ", "estimate "))
+    ]
     events = [number for number, line in enumerate(lines) if re.match(r"(alloc|free|step) ", line)]
     gone, there = set(events[: len(events) // 2]), {}
     for number in sorted(gone):

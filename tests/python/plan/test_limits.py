@@ -7,7 +7,7 @@ import sys
 import jsonschema
 import pytest
 
-from common import ROOT, SCHEMA
+from common import SCHEMA
 
 pytest.importorskip("torch")
 PROGRAM = """

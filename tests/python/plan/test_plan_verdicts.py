@@ -64,7 +64,9 @@ def test_sizes_from_values_are_no_plain_fit(plan):
     )
     words = "with sizes from a number that is not computed (program.py:3)"
     assert done.returncode == 4 and done.report["plan"]["verdict"] == "fits"
-    headline, summary = (next(l for l in done.stderr.splitlines() if l.startswith(w)) for w in ("FITS", "SUMMARY"))
+    headline, summary = (
+        next(line for line in done.stderr.splitlines() if line.startswith(word)) for word in ("FITS", "SUMMARY")
+    )
     assert words in headline and words in summary, done.stderr
     assert words in [note.get("verdict") for note in done.report["plan"]["notes"]]
 

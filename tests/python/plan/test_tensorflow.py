@@ -130,7 +130,7 @@ def use():
 build()
 print(use().numpy())
 """, "[1. 1. 1. 1.]"),
-    "an iterator comes to its end": (HEAD, f"""
+    "an iterator comes to its end": (HEAD, """
 w = tf.Variable(tf.ones([1 << 14, 1 << 14]))
 @tf.function
 def step(it):
@@ -374,7 +374,9 @@ for _ in range(1000000): f(tf.ones([65536, 1024]))
 
 @pytest.mark.parametrize("times, late, is_planned", [(4, 30, True), (4, 0, False)])
 def test_what_is_being_traced_when_the_time_is_over_runs_once_or_has_no_verdict(plan, times, late, is_planned):
-    patience = f"from faultline.plan.tensorflow import tensorflow_session\ntensorflow_session._MOST_LATE_SECONDS = {late}\n"
+    patience = (
+        f"from faultline.plan.tensorflow import tensorflow_session\ntensorflow_session._MOST_LATE_SECONDS = {late}\n"
+    )
     ran = plan(patience + TRACED.replace("TIMES", str(times)), seconds=1)
     assert ran.summary["stopped"] == "after 1 seconds", ran.err
     assert (ran.summary["unplanned"] is None) == is_planned

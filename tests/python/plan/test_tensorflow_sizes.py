@@ -177,7 +177,7 @@ LIST = "EMPTY = lambda: tf.raw_ops.EmptyTensorList(element_shape=tf.constant([10
 
 @pytest.mark.parametrize("is_swapped", [False, True])
 def test_a_loop_that_keeps_more_is_told_whichever_of_its_lists_does(plan, is_swapped):
-    a, b = ("ba" if is_swapped else "ab")
+    a, b = "ba" if is_swapped else "ab"
     ran = plan(
         LIST + "@tf.function\ndef g(x):\n    a, b = EMPTY(), EMPTY()\n    for _ in range(4): a = push(a, x * 2.0)\n"
         f"    def body({a}, {b}):\n        a, t = pop(a)\n        b = push(b, t + 1.0)\n        return {a}, {b}\n"
@@ -190,7 +190,8 @@ def test_a_loop_that_keeps_more_is_told_whichever_of_its_lists_does(plan, is_swa
 
 def test_zeros_like_a_list_of_a_length_that_is_not_known_have_no_verdict(plan):
     ran = plan(
-        LIST + "@tf.function\ndef g(x):\n    a = tf.raw_ops.TensorListReserve(element_shape=tf.constant([1024]), num_elements=tf.cast(v + 4.0, tf.int32), element_dtype=tf.float32)\n"
+        LIST
+        + "@tf.function\ndef g(x):\n    a = tf.raw_ops.TensorListReserve(element_shape=tf.constant([1024]), num_elements=tf.cast(v + 4.0, tf.int32), element_dtype=tf.float32)\n"
         "    a = tf.raw_ops.TensorListSetItem(input_handle=a, index=0, item=x * 2.0)\n    return tf.raw_ops.TensorListLength(input_handle=tf.raw_ops.ZerosLike(x=a))\nprint(int(g(tf.ones([1024]))))\n"
     )
     assert ran.out.split() == ["4"], ran.err

@@ -229,7 +229,8 @@ CARRIED = """
 
 @pytest.mark.parametrize("is_detached", [False, True])
 @pytest.mark.parametrize(
-    "optimizer", ["SGD(cell.parameters(), 0.1)", "Adam(cell.parameters())", "SGD(cell.parameters(), 0.1, foreach=False)"]
+    "optimizer",
+    ["SGD(cell.parameters(), 0.1)", "Adam(cell.parameters())", "SGD(cell.parameters(), 0.1, foreach=False)"],
 )
 def test_a_pass_through_weights_that_a_step_has_changed_is_refused(dry_run, optimizer, is_detached):
     """Also where one operation writes into all of them, which is the default on a GPU."""

@@ -34,7 +34,7 @@ def run(folder, machine, *options, command, **how):
         [FAULTLINE, "run", "-o", str(folder), *options, "--", *command],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env=machine,
         **how,
     )
@@ -106,7 +106,7 @@ def test_again_names_the_line_from_the_second_run_and_keeps_the_firsts_output_an
     assert finding["location"]["file"].endswith("oob.py")
     assert any(item["role"] == "noticed" for item in finding["related"])
     again = subprocess.run(
-        [FAULTLINE, "explain", str(tmp_path / "run"), "--format", "json"], capture_output=True, text=True, timeout=60
+        [FAULTLINE, "explain", str(tmp_path / "run"), "--format", "json"], capture_output=True, text=True, timeout=600
     )
     assert json.loads(again.stdout)["findings"] == report["findings"]
 
@@ -167,7 +167,7 @@ def test_the_virtual_gpu_says_that_it_writes_no_dump(tmp_path):
         [FAULTLINE, "run", "--gpu", "virtual", "--core-dump", "-o", str(tmp_path / "run"), "--", "true"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
     )
     assert done.returncode == 0
     assert "the virtual GPU writes none" in done.stderr

@@ -16,7 +16,7 @@ def test_the_program_runs(binary, tmp_path, count):
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
-        timeout=300,
+        timeout=600,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (count, count)),
     )
     assert (done.stdout, done.returncode) == (b"out\n", 7)
@@ -26,7 +26,7 @@ def test_the_program_runs(binary, tmp_path, count):
 def test_what_cannot_be_started_is_told(binary, tmp_path, command, status):
     (tmp_path / "plain").write_text("text")
     done = subprocess.run(
-        [binary, "run", "--", command], cwd=tmp_path, capture_output=True, stdin=subprocess.DEVNULL, timeout=300
+        [binary, "run", "--", command], cwd=tmp_path, capture_output=True, stdin=subprocess.DEVNULL, timeout=600
     )
     assert done.returncode == status and command.encode() in done.stderr
 
@@ -57,7 +57,7 @@ def state_of(folder, begin, blocked=(), closed=()):
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        timeout=300,
+        timeout=600,
         preexec_fn=as_given,
     ).returncode
     os.close(tell)

@@ -23,7 +23,6 @@ CASES = [
     "monitoring_sees_nothing",
     "after_fork",
     "at_exit",
-    "cost",
 ]
 
 

@@ -26,7 +26,7 @@ def run(folder, program, *arguments, options=(), **more):
         str(PROGRAMS / program),
         *arguments,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, **more)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, **more)
     report = json.loads((folder / "report.json").read_text()) if (folder / "report.json").exists() else None
     return done, report
 
@@ -98,7 +98,7 @@ def test_no_allocation_that_the_recorder_is_refused_reaches_the_program(tmp_path
             ],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             env=environment,
         )
         return done
@@ -140,7 +140,7 @@ def test_with_little_address_space_the_program_ends_as_it_would_without_a_record
             command,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
             env={
                 **os.environ,
                 "LD_PRELOAD": preloadable(tmp_path, build / "capture/libcuda.so.1"),
@@ -151,7 +151,7 @@ def test_with_little_address_space_the_program_ends_as_it_would_without_a_record
             [FAULTLINE, "run", "--gpu", "virtual", "-o", str(tmp_path / f"run-{limit}"), "--", *command],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
         assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), (limit, plain.stderr, done.stderr)
 
@@ -200,7 +200,7 @@ def test_all_processes_of_a_run_share_what_may_be_kept(tmp_path):
         ],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     assert done.stdout == "done\n" * 4 and len(list((tmp_path / "run").glob("process-*.faultline"))) == 4
     assert sizes(tmp_path / "run") < 4 << 20
@@ -234,7 +234,7 @@ def test_the_program_goes_on_when_faultline_itself_is_killed(tmp_path):
     assert process.stdout.read() == "done\n" and process.stderr.read() == ""
     process.wait()
     shown = subprocess.run(
-        [FAULTLINE, "explain", str(tmp_path / "run"), "--format", "json"], capture_output=True, text=True, timeout=60
+        [FAULTLINE, "explain", str(tmp_path / "run"), "--format", "json"], capture_output=True, text=True, timeout=600
     )
     assert json.loads(shown.stdout)["input"]["events"] > 5_000  # 200,000 bytes at some ten each
 

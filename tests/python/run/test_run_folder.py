@@ -1,6 +1,5 @@
 """The folder of a run, or of a plan, belongs to its owner alone, whatever lies in the way."""
 
-import os
 import shlex
 import stat
 import subprocess
@@ -15,7 +14,7 @@ def run(*options, cwd=None, command=("true",), umask=-1):
         [FAULTLINE, "run", "--gpu", "virtual:1GiB", *options, "--", *command],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         cwd=cwd,
         umask=umask,
     )

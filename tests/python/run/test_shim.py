@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import resource
-import statistics
 import shutil
 import subprocess
 import sys
@@ -93,23 +91,6 @@ def test_a_process_without_a_framework_leaves_nothing(tmp_path):
     """,
     )
     assert ran.status == 7 and ran.files == []
-
-
-def test_starting_python_costs_little(tmp_path):
-    """Processor time, which a busy machine does not stretch much. Bytecode is kept, as it is where Faultline is installed."""
-    times = {"without": [], "with": []}
-    for _ in range(15):
-        for name in times:
-            begin = resource.getrusage(resource.RUSAGE_CHILDREN)
-            kept = environment(
-                tmp_path if name == "with" else None,
-                PYTHONDONTWRITEBYTECODE="",
-                PYTHONPYCACHEPREFIX=str(tmp_path / "bytecode"),
-            )
-            assert subprocess.run([sys.executable, "-c", "pass"], env=kept).returncode == 0
-            end = resource.getrusage(resource.RUSAGE_CHILDREN)
-            times[name].append((end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime) * 1000)
-    assert statistics.median(times["with"]) < statistics.median(times["without"]) + 15, times
 
 
 def test_nothing_heavy_is_imported_at_the_start(tmp_path):

@@ -257,21 +257,41 @@ def looks_of(ran):
     return [name for name in ran.files if re.fullmatch(r"jax-\d+-\d+\.prof", name)]
 
 
+LOOKS = "import os, sys, time\nlooks = jax.monitoring.listeners[0].__self__\n"
+THREE = "while len(looks._kept) < 3: time.sleep(0.01)\n"  # looks, of the thread that takes them
+ENDED = "while looks._ended.locked(): time.sleep(0.01)\n"  # that thread
+
+
 def test_arrays_are_looked_at_from_the_first_program_that_is_compiled(tmp_path):
     ran = jax(
         tmp_path,
-        "import time, threading\njax.compiled()\ntime.sleep(0.6)\njax.compiled()\nprint(threading.active_count())",
+        LOOKS + "jax.compiled()\n" + THREE + "jax.compiled()\nimport threading\nprint(threading.active_count())",
     )
     assert (ran.status, ran.out, ran.err, ran.notes) == (0, "1\n", "", "")
-    assert 3 <= len(looks_of(ran)) <= 9
+    assert len(looks_of(ran)) >= 4  # and the last at the end
+
+
+# Without the thread, by a clock that goes on by what the looks want to wait.
+BY_A_CLOCK = """
+class Clock:
+    now = 0.0
+    def time_ns(self): return int(self.now * 1e9)
+clock = sys.modules[type(looks).__module__].time = Clock()
+looks._pid = os.getpid()
+while clock.now < 60:
+    clock.now += looks._seconds
+    assert looks._look()
+"""
 
 
 def test_there_are_never_more_looks_than_forty_and_they_are_spread_over_the_run(tmp_path):
-    hurry = "import time\njax.monitoring.listeners[0].__self__._seconds = 0.001\n"
-    ran = jax(tmp_path, hurry + "jax.compiled()\ntime.sleep(1)")
+    ran = jax(tmp_path, LOOKS + BY_A_CLOCK)
+    assert (ran.status, ran.err) == (0, "")
     moments = sorted(int(name.split("-")[2].split(".")[0]) for name in looks_of(ran))
-    assert 2 <= len(moments) <= 40
-    assert moments[-1] - moments[0] > 700000
+    assert 20 <= len(moments) <= 40
+    assert moments[0] < 2_000_000 and moments[-1] > 58_000_000
+    between = [after - before for before, after in zip(moments, moments[1:])]
+    assert max(between) <= 2 * min(between) + 2
 
 
 @pytest.mark.parametrize(
@@ -291,15 +311,16 @@ def test_there_is_no_look_before_the_program_has_begun(tmp_path, program, backen
 def test_a_look_that_fails_is_noted_and_the_program_goes_on(tmp_path):
     ran = jax(
         tmp_path,
-        "import time\ndef no(): raise RuntimeError('no profile')\njax.profiler.device_memory_profile = staticmethod(no)\njax.compiled()\ntime.sleep(0.3)\nprint('done')",
+        LOOKS + "def no(): raise RuntimeError('no profile')\njax.profiler.device_memory_profile = staticmethod(no)\n"
+        "jax.compiled()\n" + ENDED + "print('done')",
     )
     assert (ran.status, ran.out, ran.err) == (0, "done\n", "") and "no profile" in ran.notes and looks_of(ran) == []
 
 
 @pytest.mark.parametrize("size, is_told", [((4 << 20) + 1, True), (4 << 20, False)])
 def test_a_profile_that_is_too_large_ends_the_looks_and_that_is_noted(tmp_path, size, is_told):
-    large = f"import time\njax.profiler.device_memory_profile = staticmethod(lambda: bytes({size}))\n"
-    ran = jax(tmp_path, large + "jax.compiled()\ntime.sleep(0.3)\nprint('done')")
+    large = f"jax.profiler.device_memory_profile = staticmethod(lambda: bytes({size}))\njax.compiled()\n"
+    ran = jax(tmp_path, LOOKS + large + (ENDED if is_told else THREE) + "print('done')")
     assert (ran.status, ran.out, ran.err) == (0, "done\n", "") and bool(looks_of(ran)) is not is_told
     assert ran.notes.count("a profile of them had more than 4 MiB") == is_told
 
@@ -307,16 +328,16 @@ def test_a_profile_that_is_too_large_ends_the_looks_and_that_is_noted(tmp_path, 
 def test_looks_that_have_ended_end_at_once_and_look_no_more(tmp_path):
     ran = jax(
         tmp_path,
-        "import time\nlooks = jax.monitoring.listeners[0].__self__\njax.compiled()\nlooks.end()\n"
-        "kept, began = len(looks._kept), time.monotonic()\nlooks.end()\nprint(time.monotonic() - began < 0.5, len(looks._kept) == kept == 1)",
+        LOOKS + "looks._seconds = 3600\njax.compiled()\nlooks.end()\n"  # which would be the next
+        "print(len(looks._kept), looks._ended.locked())\nlooks.end()\nprint(len(looks._kept))",
     )
-    assert (ran.status, ran.out, ran.err) == (0, "True True\n", "")
+    assert (ran.status, ran.out, ran.err) == (0, "1 True\n1\n", "")
 
 
 def test_a_child_that_was_forked_does_not_look(tmp_path):
     ran = jax(
         tmp_path,
-        "import os, time\njax.compiled()\ntime.sleep(0.25)\nif os.fork() == 0:\n    time.sleep(0.4)\n    os._exit(0)\nos.wait()",
+        LOOKS + "jax.compiled()\n" + THREE + "if os.fork() == 0:\n    time.sleep(0.4)\n    os._exit(0)\nos.wait()",
     )
     assert ran.status == 0 and len({name.split("-")[1] for name in looks_of(ran)}) == 1
 

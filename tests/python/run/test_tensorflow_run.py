@@ -101,10 +101,14 @@ class TestTensorFlow:
         ],
         ids=["a label", "an index", "clean"],
     )  # fmt: skip
-    def test_what_a_traced_function_refuses_has_its_line_and_the_traceback_is_whole(self, binary, tmp_path, body, call, rule, line):
+    def test_what_a_traced_function_refuses_has_its_line_and_the_traceback_is_whole(
+        self, binary, tmp_path, body, call, rule, line
+    ):
         program = f"import tensorflow as tf\n@tf.function\ndef step(x, ids):\n    return {body}\nstep(tf.zeros([2, 10]), tf.constant([0, 1]))\n{call}\n"
         done, _, found = run(binary, tmp_path, program)
-        plain = subprocess.run([interpreter_with("tensorflow"), "program.py"], capture_output=True, text=True, cwd=tmp_path)
+        plain = subprocess.run(
+            [interpreter_with("tensorflow"), "program.py"], capture_output=True, text=True, cwd=tmp_path
+        )
         assert done.returncode == plain.returncode == (1 if rule else 0)
         path = str(tmp_path / "program.py")
         assert own_words(done.stderr.replace(path, "program.py")) == own_words(plain.stderr.replace(path, "program.py"))
@@ -130,9 +134,7 @@ class TestTensorFlow:
     @pytest.mark.parametrize("many, found", [(1000000, [("memory/out-of-memory", "error", 4)]), (10, [])])
     def test_out_of_memory_inside_a_traced_function_has_the_line_inside(self, binary, tmp_path, many, found):
         program = "import tensorflow as tf\n@tf.function\ndef step(n):\n    return tf.reduce_sum(tf.zeros(tf.stack([n, 1000, 1000])))\nstep(tf.constant(MANY))\n"
-        done = run(
-            binary, tmp_path, program.replace("MANY", str(many)), environment={"TF_ENABLE_ONEDNN_OPTS": "0"}
-        )
+        done = run(binary, tmp_path, program.replace("MANY", str(many)), environment={"TF_ENABLE_ONEDNN_OPTS": "0"})
         assert done[2] == found, done[0].stderr
 
     def test_training_that_is_fine_is_clean(self, binary, tmp_path):

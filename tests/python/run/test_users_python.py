@@ -53,7 +53,7 @@ def test_nothing_of_the_folder_is_executed(tmp_path, trapped, command, path):
         if path != "project":
             pytest.skip("it takes half a minute: once")
     done = subprocess.run(
-        [FAULTLINE, *command], cwd=trapped, env=variables, capture_output=True, text=True, timeout=300
+        [FAULTLINE, *command], cwd=trapped, env=variables, capture_output=True, text=True, timeout=600
     )
     assert done.returncode in (0, 1, 2, 4), done.stderr
     assert sprung(tmp_path) == [], done.stdout
@@ -178,7 +178,9 @@ def test_a_module_of_the_programs_with_a_name_of_pythons_is_the_programs(tmp_pat
     home = tmp_path / "home"
     home.mkdir()
     for name in ("json", "functools", "re", "gc_", "queue"):
-        (home / f"{name}.py").write_text("MINE = 1\nimport builtins\nbuiltins.executed = getattr(builtins, 'executed', []) + [__name__]\n")
+        (home / f"{name}.py").write_text(
+            "MINE = 1\nimport builtins\nbuiltins.executed = getattr(builtins, 'executed', []) + [__name__]\n"
+        )
     text = "import builtins\nassert not hasattr(builtins, 'executed'), builtins.executed\nimport json, queue\nprint(json.MINE, queue.MINE)\n"
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     (home / "program.py").write_text(text)
@@ -223,7 +225,7 @@ def test_a_module_of_the_programs_that_is_called_faultline_is_the_programs(tmp_p
     variables = {**os.environ, "PYTHONPATH": str(home) if how == "PYTHONPATH" else ""}
     under = [FAULTLINE, verb, *(["--gpu", "virtual:1GiB"] if verb == "run" else ["--gpu", "T4"]), "-o", "d", "--"]
     done = subprocess.run(
-        [*under, sys.executable, "program.py"], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300
+        [*under, sys.executable, "program.py"], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=600
     )
     assert done.stdout.startswith("1\n3.0\n2\n") and done.returncode in (0, 1), done.stderr
     if verb == "plan":

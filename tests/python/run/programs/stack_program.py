@@ -328,6 +328,7 @@ def case_at_exit():
 
 
 def case_cost():
+    """No test, but for scripts/bench/costs.py."""
     learn()
 
     def cost(depth):
@@ -351,7 +352,6 @@ def case_cost():
         print(
             "python %d.%d: %.0f ns at depth %d, walked in Python %.0f ns" % (*sys.version_info[:2], read, depth, walked)
         )
-        assert 0 < read < walked / 4, (depth, read, walked)  # a tenth and less was seen
 
 
 globals()["case_" + sys.argv[2]]()
