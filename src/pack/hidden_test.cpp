@@ -1,7 +1,6 @@
 // What people hide their secrets behind: colours, escapes, other spellings. Each row is a text with "zq" in all that must go; its clean twin stays.
 #include <gtest/gtest.h>
 
-
 #include "pack/rewrite.h"
 #include "pack/scrubber.h"
 

@@ -27,7 +27,8 @@ class EndingTest : public testing::Test {
   }
 
   Ending ending(Patience patience = {}) {
-    return Ending(process_, std::move(patience), [this] { return now_; }, [this] { return asked_; });
+    return Ending(
+        process_, std::move(patience), [this] { return now_; }, [this] { return asked_; });
   }
   // Whether it was killed; waits for what was sent.
   bool is_killed() {

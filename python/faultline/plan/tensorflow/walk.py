@@ -67,7 +67,7 @@ class Walked:
             )
 
 
-class Kept:
+class KeptByGraph:
     """What a graph keeps between its runs: its own variables' memory by their names, and its constants', which its compiled operations hold as long as there is the graph."""
 
     def __init__(self):
@@ -75,10 +75,10 @@ class Kept:
         self.constants: dict[int, Holding] = {}  # by the ids of their tensors
 
     @staticmethod
-    def of(session, graph) -> Kept:
+    def of(session, graph) -> KeptByGraph:
         known = session.kept_by_graphs.get(graph)
         if known is None:
-            known = session.kept_by_graphs[graph] = Kept()
+            known = session.kept_by_graphs[graph] = KeptByGraph()
             weakref.finalize(graph, known.let_go_of_constants, session).atexit = False
         return known
 
@@ -91,7 +91,7 @@ class Kept:
 class Walk:
     """`given` are the caller's tensors by the ids of the graph's inputs; `kept` is what the outermost graph keeps."""
 
-    def __init__(self, session, given: dict, kept: Kept, facts: Facts, outcome: Walked, elements, rounds: int = 1):
+    def __init__(self, session, given: dict, kept: KeptByGraph, facts: Facts, outcome: Walked, elements, rounds: int = 1):
         self.session, self.given, self.kept, self.facts = session, given, kept, facts
         self.outcome, self.elements, self.rounds = outcome, elements, rounds
         self.uses: Counter = Counter()  # to come, by the id of a tensor of the graph
@@ -376,7 +376,7 @@ def through(session, graph, operations, results, given: dict, facts: Facts, elem
     outcome = Walked()
     outcome.facts = facts
     steps = Prepared.of(graph).steps(operations)
-    walk = Walk(session, given, Kept.of(session, graph), facts, outcome, elements)
+    walk = Walk(session, given, KeptByGraph.of(session, graph), facts, outcome, elements)
     for tensor, shape in fed:
         walk.bring_in(tensor, shape)
     walk.run(steps, results)
