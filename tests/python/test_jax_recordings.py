@@ -41,7 +41,7 @@ UNREAD = "a result that nobody read is missing silently"
     ("name", "says", "cause", "confidence"),
     [
         ("oom_huge", "more than the 2.80 GiB that XLA plans with", "exhausted", "proved"),
-        ("oom_growth_regions", "at least 27 in 100 of what it has taken are free", "", "likely"),
+        ("oom_growth_regions", "at least 27 % of what it has taken is free", "", "likely"),
         ("oom_taken_by_another", "the driver refused it, down to 1.08 GiB", "outside-framework", "proved"),
         ("oom_platform", "JAX asked the driver for 1.00 GiB", "", "proved"),
         ("oom_async", "GPU 0 had 229.12 MiB free", "exhausted", "proved"),

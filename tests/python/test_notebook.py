@@ -229,7 +229,7 @@ def test_what_a_cell_leaves_on_the_gpu_is_told_by_line_and_by_who_keeps_it(torch
     assert torch_kernel.run("asked").result.count("(None, {})") == 1  # switched on, and off again
     clean = torch_kernel.run("%%faultline watch\ngone = gpu(1 << 20)\ndel gone")
     assert f"Cell [{clean.number}] left nothing on the GPU" in clean.text and "Who keeps it" not in clean.text
-    assert "gave 6.00 MiB" in torch_kernel.run("%%faultline watch\ndel list_of_mine").text
+    assert "freed 6.00 MiB" in torch_kernel.run("%%faultline watch\ndel list_of_mine").text
 
 
 def test_a_history_that_the_user_records_stays_as_it_is(torch_kernel):
@@ -285,7 +285,8 @@ def test_after_cuda_has_begun_pytorchs_own_history_is_what_is_seen(torch_kernel,
     snapshot = pickle.loads(lzma.decompress((RECORDINGS / "gpt_oom.pickle.xz").read_bytes()))
     path = tmp_path / "snapshot.pickle"
     path.write_bytes(pickle.dumps(snapshot))
-    torch_kernel.run("import faultline.notebook.extension as _e; _e.loaded.recorder.stop()")
+    stopped = torch_kernel.run("import faultline.notebook.extension as _e; _e.loaded.extension.recorder.stop()")
+    assert stopped.status == "ok", stopped.error
     shown = torch_kernel.run(
         f"""%%faultline run
 import pickle

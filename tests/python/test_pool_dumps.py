@@ -134,7 +134,7 @@ def test_other_lines_between():
 def test_a_map_without_a_message():
     pool = forms.situation("fragmented")
     finding = failures(explain("".join(lines_of(pool)[29:])))[0]
-    assert "the text does not say how much" in finding["message"]
+    assert "A request of unknown size failed" in finding["message"]
     assert finding["evidence"]["pool_in_use_bytes"] == pool.in_use
 
 

@@ -31,7 +31,8 @@ constexpr auto kPrograms = std::to_array<Meaning>({
     {"harmless-tactic",
      kMemory,
      Confidence::kProved,
-     "This is no failure: while TensorRT built the engine, some of its tactics needed more GPU memory than was free, "
+     "This is not a failure: while TensorRT built the engine, some of its tactics needed more GPU memory than was "
+     "free, "
      "and it chose among the others; the engine may be slower for it",
      {"If it matters: build on a GPU with more free memory, or with smaller shapes or batch in the profile."}},
     {"host-javacpp",
@@ -77,7 +78,7 @@ constexpr auto kPrograms = std::to_array<Meaning>({
      kLaunch,
      Confidence::kLikely,
      "ROCm's runtime found the GPU hanging and ended the program: a kernel that never ends or went wrong, or the "
-     "driver; the message does not speak of memory",
+     "driver; the message does not say that memory ran out",
      {"dmesg has what the driver saw (amdgpu: ring timeout, page fault, GPU reset); give Faultline those lines.",
       "If it is a GPU that ROCm does not support officially, HSA_OVERRIDE_GFX_VERSION decides which code it gets: a "
       "wrong one hangs."}},

@@ -379,7 +379,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
                  {},
                  "Looked for: out of memory (PyTorch, CUDA, HIP, JAX, TensorFlow, NCCL, cuBLAS, cuDNN), illegal memory "
                  "access, misaligned address, "
-                 "device-side assert, launch failure, host memory, operands that do not go together, devices that "
+                 "device-side assert, launch failure, host memory, operands that do not match, devices that "
                  "cannot be used." +
                      std::string(other.empty() ? " Paste the message itself, or the whole log." : "")};
   }
