@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/confidence.h"
+
 namespace faultline {
 
 enum class Severity : std::uint8_t {
@@ -15,7 +17,6 @@ enum class Severity : std::uint8_t {
   kWarning,
   kNote
 };  // it broke or will · costs memory or may break · good to know
-enum class Confidence : std::uint8_t { kProved, kLikely, kHint };
 std::string_view name_of(Severity severity);
 std::string_view name_of(Confidence confidence);
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "rules/out_of_memory/programs.h"
+#include "sources/messages/programs.h"
 
 namespace faultline {
 namespace {
@@ -91,7 +91,7 @@ Platform platform_of(const StatedError& stated) {
   for (const auto& [backend, platform] : kBackends) {
     if (stated.backend == backend) return platform;
   }
-  if (stated.name.starts_with("rocm-")) return Platform::kRocm;
+  if (const Platform platform = row_of(stated.message).platform; platform != Platform::kCuda) return platform;
   for (const std::string_view mark :
        {"HIP error", "HIP out of", "hipError", "hipMalloc", "ROCm", "PYTORCH_HIP_ALLOC_CONF"}) {
     if (stated.text.find(mark) != std::string::npos) return Platform::kRocm;

@@ -8,8 +8,6 @@
 
 namespace faultline {
 
-enum class Platform : std::uint8_t { kCuda, kRocm, kAscend, kIntel, kMetal, kDirectX, kOther };
-
 Platform platform_of(const StatedError& stated);
 // What shows who holds such a device: "rocm-smi --showpids --showmeminfo vram".
 std::string_view shows_holders(Platform platform);

@@ -6,8 +6,8 @@
 #include "base/open_unit.h"
 #include "base/shell_words.h"
 #include "rules/describe.h"
-#include "rules/out_of_memory/programs.h"
 #include "rules/platform.h"
+#include "sources/messages/programs.h"
 #include "sources/text_notes.h"
 
 namespace faultline {
@@ -125,7 +125,7 @@ void finish_stated(const Case& subject, Finding& finding) {
   if (stated.line != 0) add_evidence(finding, "line_in_text", stated.line);
   add_evidence(finding, "writer", stated.writer);
   add_evidence(finding, "text", stated.text);
-  finding.fingerprint = fingerprint(finding.rule, finding.location, stated.name);
+  finding.fingerprint = fingerprint(finding.rule, finding.location, std::string(name_of(stated.message)));
 }
 
 namespace {

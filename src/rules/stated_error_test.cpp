@@ -59,7 +59,7 @@ std::string inside_of(const Finding& finding) {
 
 void check_claim(const std::string& key, const std::string& value, const StatedError& stated, const Finding& finding) {
   if (key == "kind")
-    EXPECT_EQ(stated.name, value);
+    EXPECT_EQ(name_of(stated.message), value);
   else if (key == "framework")
     EXPECT_EQ(stated.framework_name, value);
   else if (key == "program")

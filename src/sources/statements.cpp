@@ -40,36 +40,6 @@ class Properties {
 
 std::string error(std::string_view name) { return std::string(kPrefix) + std::string(name); }
 
-std::string library_of_error(std::string_view name) {
-  for (const auto& [begin, library] : {std::pair("cudnn-", "cuDNN"),
-                                       {"cublas-", "cuBLAS"},
-                                       {"cusolver-", "cuSOLVER"},
-                                       {"cusparse-", "cuSPARSE"},
-                                       {"cufft-", "cuFFT"},
-                                       {"nccl-", "NCCL"}}) {
-    if (name.starts_with(begin)) return library;
-  }
-  return {};
-}
-
-ErrorKind kind_of_error(std::string_view name) {
-  if (name.empty()) return ErrorKind::kNone;
-  if (name == "out-of-memory") return ErrorKind::kOutOfMemory;
-  if (name == "pool-growth") return ErrorKind::kPoolGrowth;
-  if (name == "nccl-cuda-error") return ErrorKind::kNcclCall;
-  for (const std::string_view begin :
-       {"host-",       "setup-",     "harmless-", "vllm-",       "operands",     "xid",        "unknown-error",
-        "nvml-assert", "async-bare", "call-",     "engine-",     "serving-",     "model-",     "dispatched",
-        "gpu-lost",    "nvenc-",     "buffer-",   "level-zero-", "nccl-timeout", "metal-",     "jetson-",
-        "matlab-",     "vulkan-",    "opencl-",   "ptxas-",      "rocm-",        "checkpoint", "directx-",
-        "triton-",     "nvrm-",      "batch-",    "tpu-"}) {
-    if (name.starts_with(begin)) return ErrorKind::kKnown;
-  }
-  if (name == "nccl-oom" || name.ends_with("-alloc")) return ErrorKind::kLibraryMemory;
-  if (name.ends_with("-init") || name == "cudnn-internal") return ErrorKind::kLibraryStart;
-  return library_of_error(name).empty() ? ErrorKind::kFault : ErrorKind::kLibraryFailure;
-}
-
 Framework framework_of(std::string_view name) {
   if (name.empty()) return Framework::kNone;
   return name == "pytorch"                                     ? Framework::kPyTorch
@@ -161,14 +131,15 @@ void read_processes(const Properties& properties, StatedError& stated) {
 StatedError read_error(const Properties& properties) {
   StatedError stated;
   const auto word = [&](std::string_view name) { return properties.word(error(name)); };
-  stated.name = word("kind");
-  stated.kind = kind_of_error(stated.name);
+  stated.message = kind_named(word("kind"));
+  const KindRow& row = row_of(stated.message);
+  stated.kind = row.group;
   if (!stated) return stated;
-  if (stated.kind == ErrorKind::kFault) stated.fault = kind_of_fault(stated.name);
+  stated.fault = row.fault;
+  stated.library = row.library;
   stated.framework_name = word("framework");
   stated.framework = framework_of(stated.framework_name);
   stated.allocator = allocator_of(word("allocator"));
-  stated.library = library_of_error(stated.name);
   using Number = std::optional<ByteInterval> StatedError::*;
   static constexpr std::array<std::pair<const char*, Number>, 18> kNumbers = {
       {{"requested", &StatedError::requested},

@@ -11,36 +11,25 @@
 #include <vector>
 
 #include "base/byte_interval.h"
-#include "trace/fault_kind.h"
+#include "sources/messages/kinds.h"
 #include "trace/trace.h"
 
 namespace faultline {
 
-enum class ErrorKind : std::uint8_t {
-  kNone,            // there is no message
-  kOutOfMemory,     // of a framework, or of the runtime itself
-  kPoolGrowth,      // TensorFlow's pool did not get larger: not fatal by itself
-  kLibraryMemory,   // cuBLAS, cuDNN, NCCL say that they got no memory
-  kLibraryStart,    // a library could not start, most often for want of memory
-  kLibraryFailure,  // it failed in another way
-  kNcclCall,        // a CUDA call of NCCL's failed, and the message does not say how
-  kFault,           // a kernel: ErrorMessage::fault
-  kKnown,  // known by its words alone: the host's memory, a device that cannot be used, operands that do not go together (rules/known_messages)
-};
 enum class Framework : std::uint8_t { kNone, kPyTorch, kJax, kTensorFlow, kOther };
 enum class StatedAllocator : std::uint8_t { kUsual, kAsync, kMetal, kOther };
 
 struct StatedError {
   ErrorKind kind = ErrorKind::kNone;
-  FaultKind fault = FaultKind::kUnknown;
-  std::string name;  // as the source spells the kind: "cublas-alloc"
+  FaultKind fault = FaultKind::kUnknown;     // where it is one
+  MessageKind message = MessageKind::kNone;  // its row has what it means
   Framework framework = Framework::kNone;
   std::string framework_name;  // "cupy"
   StatedAllocator allocator = StatedAllocator::kUsual;
-  std::string library;  // "cuBLAS", where a library failed
-  std::string text;     // the matched sentences
-  std::string writer;   // which writer of an interleaved log: "[rank3]:"
-  std::string device;   // "0"; empty where the message names none
+  Library library = Library::kNone;  // that failed
+  std::string text;                  // the matched sentences
+  std::string writer;                // which writer of an interleaved log: "[rank3]:"
+  std::string device;                // "0"; empty where the message names none
   std::uint64_t line = 1, count = 1, distinct = 1;
   std::uint64_t address = 0;  // of an illegal access; 0: not stated
 

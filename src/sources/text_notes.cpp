@@ -38,9 +38,9 @@ TextNotes read_text_notes(const Trace& trace) {
   for (int i = 1; i <= 8; ++i) {
     const std::string name = "further." + std::to_string(i) + ".";
     StatedError stated;
-    stated.kind = ErrorKind::kKnown;
-    stated.name = word(name + "kind");
-    if (stated.name.empty()) break;
+    stated.message = kind_named(word(name + "kind"));
+    stated.kind = row_of(stated.message).group;
+    if (!stated) break;
     stated.text = word(name + "text");
     stated.xid = word(name + "xid");
     stated.process = word(name + "process");

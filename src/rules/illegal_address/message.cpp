@@ -169,16 +169,17 @@ void judge_kernel(const Case& subject, Finding& finding) {
 // The library would not take the call as it was: nothing ran, so no kernel is to be looked for.
 void judge_refused(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
+  const std::string library(name_of(stated.library));
   const auto has = [&](std::string_view part) { return stated.status.find(part) != std::string::npos; };
   finding.message =
-      stated.library + " refused the call (" + stated.status + "): " +
+      library + " refused the call (" + stated.status + "): " +
       (has("ARCH_MISMATCH")      ? "this device's architecture lacks what was requested"
        : has("VERSION_MISMATCH") ? "its parts are of different versions"
        : has("NOT_SUPPORTED")    ? "it has no way to do it with these types, sizes or this layout on this device"
                                  : "its arguments are not valid to it") +
       "; no kernel was launched for it, and the message does not say that memory ran out.";
   if (has("MISMATCH") || has("INVALID_VALUE")) {
-    add_try(finding, "Look for two versions of " + stated.library +
+    add_try(finding, "Look for two versions of " + library +
                          ": pip list | grep -i nvidia, and LD_LIBRARY_PATH, which comes before what PyTorch brings "
                          "along; unset it and try.");
   }
@@ -192,6 +193,7 @@ void judge_refused(const Case& subject, Finding& finding) {
 
 void judge_library(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
+  const std::string library(name_of(stated.library));
   add_evidence(finding, "status", stated.status);
   add_evidence(finding, "call", stated.call);
   if (stated.kind == ErrorKind::kNcclCall) {
@@ -211,7 +213,7 @@ void judge_library(const Case& subject, Finding& finding) {
     const bool is_full = stated.free && stated.capacity && stated.free->max < kLeastHandle;
     if (!refused.empty() || is_full) {
       finding.rule = "memory/out-of-memory";
-      finding.message = stated.library + " could not start (" + stated.status + "): " +
+      finding.message = library + " could not start (" + stated.status + "): " +
                         (is_full ? shown(*stated.free) + " of the device's " + shown(*stated.capacity) + " was free"
                                  : "the driver had refused " + refused + " just before") +
                         ", so the device had no memory left for its handle, which is taken beside the pool of " +
@@ -224,17 +226,17 @@ void judge_library(const Case& subject, Finding& finding) {
       return add_try(finding,
                      "See who holds the device: nvidia-smi; an earlier run that did not end is the usual one.");
     }
-    finding.message = stated.library + " could not start (" + stated.status +
+    finding.message = library + " could not start (" + stated.status +
                       "): most often because no memory was left for its handle, otherwise a mismatch of driver and "
                       "library, or an earlier error of a kernel.";
     add_try(finding, "Try with less on the device (a batch of 1): if it works, it was memory.");
     return add_try(finding, "Otherwise look for an earlier error in the log; faultline run -- " +
                                 program_words(subject) + " shows what the driver refused, and what was under way.");
   }
-  if (stated.name.ends_with("-refused")) return judge_refused(subject, finding);
-  finding.message = stated.library + " failed (" + stated.status +
-                    "): a kernel of it, or one launched before it, went wrong" + about_place(stated, finding);
-  if (stated.library == "cuSOLVER")
+  if (row_of(stated.message).failure == LibraryFailure::kRefused) return judge_refused(subject, finding);
+  finding.message = library + " failed (" + stated.status + "): a kernel of it, or one launched before it, went wrong" +
+                    about_place(stated, finding);
+  if (stated.library == Library::kCusolver)
     add_try(finding,
             "A matrix with NaN or infinity in it ends so too: check torch.isfinite(x).all() before this line.");
   add_try(

@@ -9,9 +9,8 @@
 #include "rules/cause.h"
 #include "rules/describe.h"
 #include "rules/inequality.h"
-#include "rules/known_messages/meanings.h"
-#include "rules/out_of_memory/programs.h"
 #include "rules/stated_error.h"
+#include "sources/messages/programs.h"
 #include "sources/text_notes.h"
 
 namespace faultline {
@@ -27,42 +26,42 @@ struct Xid {
   std::string_view rule, meaning;
 };
 constexpr auto kXids = std::to_array<Xid>({
-    {"13", false, kLaunch,
+    {"13", false, kLaunchError,
      "a kernel of this process did something illegal (graphics engine exception): most often an access out of range or "
      "a bad instruction of the program, rarely the hardware"},
     {"31", false, "access/illegal-address", "a kernel touched an address that is not mapped (MMU fault)"},
-    {"43", false, kLaunch,
+    {"43", false, kLaunchError,
      "the device stopped a process's work after a fault of that process; the device itself is well"},
-    {"45", false, kLaunch,
+    {"45", false, kLaunchError,
      "work was cleaned up because the process had ended or failed: a consequence, look for the error before it"},
-    {"32", false, kLaunch, "the device got commands it could not read: driver or bus, rarely the program"},
-    {"8", false, kLaunch, "a kernel ran longer than the driver allows"},
-    {"48", true, kLaunch, "a memory error that could not be corrected (double-bit ECC)"},
-    {"61", true, kLaunch, "an internal breakpoint or warning of the device's microcontroller"},
-    {"62", true, kLaunch, "the device's microcontroller halted"},
-    {"63", true, kLaunch, "a page of the device's memory was retired or remapped after ECC errors"},
-    {"64", true, kLaunch, "a page of the device's memory could not be retired or remapped"},
-    {"69", false, kLaunch,
+    {"32", false, kLaunchError, "the device got commands it could not read: driver or bus, rarely the program"},
+    {"8", false, kLaunchError, "a kernel ran longer than the driver allows"},
+    {"48", true, kLaunchError, "a memory error that could not be corrected (double-bit ECC)"},
+    {"61", true, kLaunchError, "an internal breakpoint or warning of the device's microcontroller"},
+    {"62", true, kLaunchError, "the device's microcontroller halted"},
+    {"63", true, kLaunchError, "a page of the device's memory was retired or remapped after ECC errors"},
+    {"64", true, kLaunchError, "a page of the device's memory could not be retired or remapped"},
+    {"69", false, kLaunchError,
      "the device was given work that its engine does not know (graphics engine class error): program or driver, rarely "
      "the hardware"},
-    {"74", true, kLaunch, "an NVLink error"},
-    {"79", true, kLaunch, "the GPU has fallen off the bus: power, heat, the slot or the card"},
-    {"94", true, kLaunch, "a contained memory error (ECC): the process that used that memory was killed"},
-    {"95", true, kLaunch, "an uncontained memory error (ECC): the device needs a reset"},
-    {"109", false, kLaunch, "a program's work did not give the device free in time (context switch timeout)"},
-    {"140", true, kLaunch, "a memory error that could not be recovered (ECC)"},
-    {"145", true, kLaunch, "an NVLink error"},
-    {"149", true, kLaunch, "an NVLink error"},
-    {"154", false, kLaunch,
+    {"74", true, kLaunchError, "an NVLink error"},
+    {"79", true, kLaunchError, "the GPU has fallen off the bus: power, heat, the slot or the card"},
+    {"94", true, kLaunchError, "a contained memory error (ECC): the process that used that memory was killed"},
+    {"95", true, kLaunchError, "an uncontained memory error (ECC): the device needs a reset"},
+    {"109", false, kLaunchError, "a program's work did not give the device free in time (context switch timeout)"},
+    {"140", true, kLaunchError, "a memory error that could not be recovered (ECC)"},
+    {"145", true, kLaunchError, "an NVLink error"},
+    {"149", true, kLaunchError, "an NVLink error"},
+    {"154", false, kLaunchError,
      "the driver says what would bring the device back (a reset or a restart, as the line says): a consequence, look "
      "for the Xid before it"},
-    {"119", true, kLaunch, "the device's system processor (GSP) does not answer"},
-    {"120", true, kLaunch, "the device's system processor (GSP) failed"},
+    {"119", true, kLaunchError, "the device's system processor (GSP) does not answer"},
+    {"120", true, kLaunchError, "the device's system processor (GSP) failed"},
 });
 
 void describe_xid(const StatedError& stated, const std::string& program, Finding& finding) {
   const auto known = std::find_if(kXids.begin(), kXids.end(), [&](const Xid& xid) { return xid.number == stated.xid; });
-  finding.rule = known == kXids.end() ? kLaunch : known->rule;
+  finding.rule = known == kXids.end() ? kLaunchError : known->rule;
   finding.confidence = Confidence::kLikely;
   finding.message =
       "The kernel's log has Xid " + stated.xid + ": " +
@@ -103,7 +102,7 @@ void without_torch(const StatedError& stated, Finding& finding) {
   std::erase_if(finding.tries, [](const Try& attempt) {
     return attempt.what.find("torch.") != std::string::npos || attempt.what.find("DataLoader") != std::string::npos;
   });
-  if (stated.name != "host-alloc") return;
+  if (stated.message != MessageKind::kHostAlloc) return;
   if (!is_of_pool_framework(stated)) return;
   const bool jax = stated.framework == Framework::kJax || stated.other_framework == "JAX";
   add_try(finding, jax ? "If the array was meant for the GPU, JAX runs on the CPU here: python -c \"import jax; "
@@ -114,15 +113,17 @@ void without_torch(const StatedError& stated, Finding& finding) {
 
 // vLLM's own numbers, and what follows from them.
 void describe_vllm(const StatedError& stated, Finding& finding) {
-  if (!stated.free) return;
+  const bool is_length = stated.message == MessageKind::kVllmLength,
+             is_start = stated.message == MessageKind::kVllmStart;
+  if (!stated.free || (!is_length && !is_start)) return;
   add_evidence(finding, "free_bytes", stated.free->middle());
-  if (stated.name == "vllm-length" && stated.requested) {
+  if (is_length && stated.requested) {
     finding.message = "One request of the model's full length needs " + shown(*stated.requested) +
                       " of key-value cache, and vLLM has room for " + shown(*stated.free) + ".";
     if (surely_less(*stated.free, *stated.requested))
       add_evidence(finding, "inequality", compared({{*stated.free, "free"}}, "<", {{*stated.requested, "requested"}}));
   }
-  if (stated.name != "vllm-start" || !stated.capacity || stated.capacity->min == 0) return;
+  if (!is_start || !stated.capacity || stated.capacity->min == 0) return;
   add_evidence(finding, "capacity_bytes", stated.capacity->middle());
   finding.message = shown(*stated.free) + " of the device's " + shown(*stated.capacity) +
                     " is free, and vLLM is set to take" +
@@ -138,73 +139,93 @@ void describe_vllm(const StatedError& stated, Finding& finding) {
                                hundredths, shown(scaled(*stated.capacity, hundredths)), shown(*stated.capacity)));
 }
 
+bool is_operands(MessageKind kind) {
+  return kind == MessageKind::kOperands || kind == MessageKind::kOperandsKeras || kind == MessageKind::kOperandsShapes;
+}
+
+// What the limit is one of: "that a block may have".
+std::string_view limit_words(MessageKind kind) {
+  return kind == MessageKind::kBufferLimit  ? "in one piece"
+         : kind == MessageKind::kTpuScratch ? "that a kernel may have"
+                                            : "that a block may have";
+}
+
+// The numbers that the message states, and the sentences that they add.
+void describe_numbers(const StatedError& stated, Finding& finding) {
+  const auto& requested = stated.requested;
+  if (requested) {
+    finding.bytes = stated_bytes(*requested);
+    add_stated_bytes(finding, "requested_bytes", *requested);
+  }
+  if (const auto& limit = stated.shared_memory_limit) {
+    add_evidence(finding, "limit_bytes", limit->middle());
+    const bool is_more = requested && surely_less(*limit, *requested);
+    const bool is_buffer = stated.message == MessageKind::kBufferLimit;
+    if (is_more)
+      add_evidence(finding, "inequality",
+                   compared({{*requested, is_buffer ? "requested" : "used"}}, ">",
+                            {{*limit, std::string(limit_words(stated.message))}}));
+    if (requested && stated.message == MessageKind::kTpuScratch)
+      finding.message += " It needs " + shown(*requested) + " of " + stated.status + ", of which there are " +
+                         shown(*limit) + (is_more ? "." : ", as rounded.");
+    if (requested && is_buffer)
+      finding.message += " " + asked_for(*requested) + ", and the limit is " + shown(*limit) + ".";
+  }
+  if (stated.message != MessageKind::kRematerialization || !requested || !stated.allowed) return;
+  finding.message +=
+      " It needs " + shown(*requested) + " as it is compiled, and XLA plans with " + shown(*stated.allowed) + ".";
+  if (surely_less(*stated.allowed, *requested))
+    add_evidence(finding, "inequality",
+                 compared({{*requested, "needed"}}, ">", {{*stated.allowed, "that XLA plans with"}}));
+}
+
+void add_tries_of(const KindRow& row, const StatedError& stated, const std::string& program, Finding& finding) {
+  const bool counts = stated.message == MessageKind::kVllmLength && !stated.status.empty();
+  if (counts)
+    add_try(finding, "Set --max-model-len " + stated.status + " or less: the message says there is room for that.");
+  for (const std::string_view what : row.tries) {
+    if (counts && what.starts_with("Set --max-model-len")) continue;
+    if (what.find("mmap=True") != std::string_view::npos && is_torch_before(stated, 2, 1)) continue;
+    if (stated.message == MessageKind::kVllmStart && stated.capacity && what.starts_with("Or take less")) continue;
+    if (!what.empty()) add_try(finding, with_program(what, program));
+  }
+}
+
 // False: its words are not known.
 bool describe_known(const Case& subject, const StatedError& stated, Finding& finding) {
   const std::string program = program_words(subject);
-  if (stated.name.starts_with("operands") && stated.name != "operands-index") {
+  if (is_operands(stated.message)) {
     describe_operands(subject, finding);
     return true;
   }
-  if (stated.name == "xid") {
+  if (stated.message == MessageKind::kXid) {
     describe_xid(stated, program, finding);
     return true;
   }
-  const Meaning* meaning = meaning_of(stated.name);
-  if (meaning == nullptr) return false;
-  finding.rule = meaning->rule;
-  finding.confidence = meaning->confidence;
-  finding.message = std::string(meaning->message) + ".";
-  if (stated.name.starts_with("harmless-")) finding.severity = Severity::kNote;
-  if (stated.requested && meaning->rule == kHost)
+  const KindRow& row = row_of(stated.message);
+  if (row.meaning.empty()) return false;
+  finding.rule = row.rule;
+  finding.confidence = row.confidence;
+  finding.message = std::string(row.meaning) + ".";
+  if (row.is_harmless) finding.severity = Severity::kNote;
+  if (stated.requested && is_of_host(row))
     finding.message = asked_for(*stated.requested) +
                       (stated.free ? ", and " + shown(*stated.free) + " are there" : std::string()) + ". " +
                       finding.message;
-  if (stated.name == "model-vram" && stated.free) finding.message += " It may use " + shown(*stated.free) + ".";
+  if (stated.message == MessageKind::kModelVram && stated.free)
+    finding.message += " It may use " + shown(*stated.free) + ".";
   // It is raised in the main process, wherever that is when it is told.
-  if ((stated.name == "host-worker" || stated.name == "host-bus") && finding.location.known())
+  if ((stated.message == MessageKind::kHostWorker || stated.message == MessageKind::kHostBus) &&
+      finding.location.known())
     finding.message += " The line shown is where the main process noticed, not what the worker was doing.";
-  if (stated.requested) {
-    finding.bytes = stated_bytes(*stated.requested);
-    add_stated_bytes(finding, "requested_bytes", *stated.requested);
-  }
-  if (stated.shared_memory_limit) add_evidence(finding, "limit_bytes", stated.shared_memory_limit->middle());
-  const bool is_buffer = stated.name == "buffer-limit";
-  if (stated.requested && stated.shared_memory_limit && surely_less(*stated.shared_memory_limit, *stated.requested))
-    add_evidence(finding, "inequality",
-                 compared({{*stated.requested, is_buffer ? "requested" : "used"}}, ">",
-                          {{*stated.shared_memory_limit, is_buffer                      ? "in one piece"
-                                                         : stated.name == "tpu-scratch" ? "that a kernel may have"
-                                                                                        : "that a block may have"}}));
-  const bool is_scratch = stated.name == "tpu-scratch";
-  if (is_scratch && stated.requested && stated.shared_memory_limit)
-    finding.message += " It needs " + shown(*stated.requested) + " of " + stated.status + ", of which there are " +
-                       shown(*stated.shared_memory_limit) +
-                       (surely_less(*stated.shared_memory_limit, *stated.requested) ? "." : ", as rounded.");
-  if (is_buffer && stated.requested && stated.shared_memory_limit)
-    finding.message +=
-        " " + asked_for(*stated.requested) + ", and the limit is " + shown(*stated.shared_memory_limit) + ".";
-  if (stated.name == "harmless-rematerialization" && stated.requested && stated.allowed) {
-    finding.message += " It needs " + shown(*stated.requested) + " as it is compiled, and XLA plans with " +
-                       shown(*stated.allowed) + ".";
-    if (surely_less(*stated.allowed, *stated.requested))
-      add_evidence(finding, "inequality",
-                   compared({{*stated.requested, "needed"}}, ">", {{*stated.allowed, "that XLA plans with"}}));
-  }
-  const bool counts = stated.name == "vllm-length" && !stated.status.empty();
-  if (counts)
-    add_try(finding, "Set --max-model-len " + stated.status + " or less: the message says there is room for that.");
-  for (const std::string_view what : meaning->tries) {
-    if (counts && what.starts_with("Set --max-model-len")) continue;
-    if (what.find("mmap=True") != std::string_view::npos && is_torch_before(stated, 2, 1)) continue;
-    if (stated.name == "vllm-start" && stated.capacity && what.starts_with("Or take less")) continue;
-    if (!what.empty()) add_try(finding, with_program(what, program));
-  }
+  describe_numbers(stated, finding);
+  add_tries_of(row, stated, program, finding);
   // "Loaded runtime CuDNN library: 8.2.1 but source was compiled with: 8.6.0."
-  if (stated.name == "setup-library-version")
+  if (stated.message == MessageKind::kSetupLibraryVersion)
     finding.message += " The text says: " + stated.text.substr(0, stated.text.find(". ")) + ".";
-  if (stated.name.starts_with("vllm-")) describe_vllm(stated, finding);
+  describe_vllm(stated, finding);
   const Program* const maker = program_of(stated.framework_name);
-  if (meaning->rule == kHost && (is_of_pool_framework(stated) || (maker != nullptr && !maker->is_python)))
+  if (is_of_host(row) && (is_of_pool_framework(stated) || (maker != nullptr && !maker->is_python)))
     without_torch(stated, finding);
   if (!stated.tensor_shape.empty()) {
     finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
@@ -230,7 +251,8 @@ void judge_known_messages(Case& subject, std::vector<Finding>& findings, std::ve
     if (!describe_known(subject, stated, finding)) continue;
     add_evidence(finding, "line_in_text", stated.line);
     add_evidence(finding, "text", stated.text);
-    finding.fingerprint = fingerprint(finding.rule, finding.location, stated.name + stated.xid);
+    finding.fingerprint =
+        fingerprint(finding.rule, finding.location, std::string(name_of(stated.message)) + stated.xid);
     findings.push_back(std::move(finding));
   }
 }

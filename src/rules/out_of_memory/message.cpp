@@ -10,9 +10,9 @@
 #include "rules/out_of_memory/message_words.h"
 #include "rules/out_of_memory/out_of_memory.h"
 #include "rules/out_of_memory/pool_message.h"
-#include "rules/out_of_memory/programs.h"
 #include "rules/platform.h"
 #include "rules/stated_error.h"
+#include "sources/messages/programs.h"
 #include "sources/text_notes.h"
 
 namespace faultline {
@@ -298,14 +298,15 @@ void judge_library(const Case& subject, Finding& finding) {
   add_evidence(finding, "status", stated.status);
   add_evidence(finding, "call", stated.call);
   // NCCL passes on the driver's own answer; a status of cuBLAS or cuDNN is only that something could not be had.
-  const bool by_status = stated.library != "NCCL";
+  const std::string library(name_of(stated.library));
+  const bool by_status = stated.library != Library::kNccl;
   conclude(
       finding, by_status ? Confidence::kLikely : Confidence::kProved,
-      (by_status ? stated.library + " could not allocate what it needs (" +
+      (by_status ? library + " could not allocate what it needs (" +
                        (stated.status.empty() ? "no allocation" : stated.status) +
                        "): most often the device had no memory left for it, else the context was broken before, by an "
                        "illegal access or an index out of range"
-                 : stated.library + " asked the driver for " + size_words(stated) + " and got none") +
+                 : library + " asked the driver for " + size_words(stated) + " and got none") +
           (has_pool ? "; it takes memory beside the pool of " + stated.other_framework +
                           ", which keeps what it has taken, and nothing here says who held the memory."
            : other ? "; nothing here says who held the memory."
@@ -321,11 +322,11 @@ void judge_library(const Case& subject, Finding& finding) {
     add_try(finding,
             "torch.cuda.empty_cache() before this line can help here, unlike with PyTorch's own error; if it does, the "
             "memory was idle cache.");
-  if (!other && stated.library == "NCCL" && !is_torch_before(stated, 1, 8))
+  if (!other && stated.library == Library::kNccl && !is_torch_before(stated, 1, 8))
     add_try(finding,
             "Leave room for it: torch.cuda.set_per_process_memory_fraction(0.9) keeps PyTorch from taking the last of "
             "the device.");
-  else if (stated.library == "cuBLAS" || stated.library == "cuDNN")
+  else if (stated.library == Library::kCublas || stated.library == Library::kCudnn)
     add_try(finding,
             "Create its handle while there is room: run one small matrix product or convolution at the start of the "
             "program.");

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/result.h"
-#include "sources/error_text/known_messages.h"
 #include "sources/error_text/log_lines.h"
+#include "sources/messages/kinds.h"
 
 namespace faultline {
 namespace {
@@ -101,9 +101,7 @@ constexpr std::array kOwnWords = {
 // These, and those of the table of known messages.
 std::vector<Word> all_words() {
   std::vector<Word> words(kOwnWords.begin(), kOwnWords.end());
-  for (const std::span<const KnownWords> table : {known_words(), program_words()}) {
-    for (const KnownWords& known : table) words.push_back({Anchor::kKnown, known.text});
-  }
+  for (const KnownWords& known : all_known_words()) words.push_back({Anchor::kKnown, known.words->text});
   FAULTLINE_CHECK(words.size() < 65535);
   return words;
 }

@@ -78,7 +78,8 @@ bool tells_same(const ErrorMessage& message, std::string_view exception) {
   static constexpr std::array<std::string_view, 7> kOfLibrary = {
       "Blas ", "BLAS", "cuBLAS", "cuDNN", "cudnn", "DNN library", "convolution algorithm"};
   if (is_of_pool(message)) return message.is_allocation() && has_any(exception, kOfPool);
-  return (message.kind.starts_with("cublas-") || message.kind.starts_with("cudnn-")) && has_any(exception, kOfLibrary);
+  const Library library = row_of(message.kind).library;
+  return (library == Library::kCublas || library == Library::kCudnn) && has_any(exception, kOfLibrary);
 }
 
 bool shows_no_exception(std::string_view text) {

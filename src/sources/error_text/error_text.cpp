@@ -68,7 +68,7 @@ Chosen what_ended(std::string_view text, const Survey& seen, std::vector<Chosen>
         !is_only_printed(text, chosen, later.begin))
       continue;
     // What has failed is often killed afterwards, by whoever started it: only at work could it be killed for another reason.
-    if (later.message.kind == "host-killed" &&
+    if (later.message.kind == MessageKind::kHostKilled &&
         !lives_on(text.substr(0, line_begin(text, later.begin, 4096)), chosen.begin, chosen.message.tag))
       continue;
     // What a person tells of several tries is no log: the same again needs a traceback of its own.
@@ -172,7 +172,7 @@ void add_event(Trace& trace, const ErrorMessage& message, StackId stack, const P
 
 void add_properties(Trace& trace, const ErrorMessage& message) {
   auto& properties = trace.properties;
-  properties["error.kind"] = message.kind;
+  properties["error.kind"] = name_of(message.kind);
   properties["error.text"] = message.text;
   if (!message.framework.empty()) properties["error.framework"] = message.framework;
   if (!message.tag.empty()) properties["error.tag"] = message.tag;
@@ -234,14 +234,14 @@ void add_further(std::string_view text, const Survey& seen, const Chosen& chosen
     return found == message.words.end() ? std::string() : found->second;
   };
   // Who was looked for and who was ended are one event of the killer's.
-  const auto is_host = [](const Chosen& line) { return line.message.kind.starts_with("host-"); };
+  const auto is_host = [](const Chosen& line) { return is_of_host(row_of(line.message.kind)); };
   bool host_told = is_host(chosen);
   for (const Chosen& line : seen.kernel_log) {
     const bool is_same =
         line.message.kind == chosen.message.kind && word(line.message, "xid") == word(chosen.message, "xid");
     if (is_same || is_consequence(line.message) || (is_host(line) && std::exchange(host_told, true))) continue;
     const std::string name = "error.further." + std::to_string(++told) + ".";
-    trace.properties[name + "kind"] = line.message.kind;
+    trace.properties[name + "kind"] = name_of(line.message.kind);
     trace.properties[name + "text"] = line.message.text;
     trace.properties[name + "line"] = std::to_string(line_number(text, line.begin));
     for (const char* what : {"xid", "process"}) {
@@ -267,7 +267,7 @@ void add_surroundings(std::string_view text, const Chosen& chosen, Trace& trace)
   if (const std::string program = program_file(near); !program.empty()) trace.properties["error.program"] = program;
   if (const std::string command = command_of(near, at_in_part); !command.empty())
     trace.properties["error.command"] = command;
-  if (chosen.message.kind == "no-kernel-image") {
+  if (chosen.message.kind == MessageKind::kNoKernelImage) {
     const UnknownGpu gpu = unknown_gpu(near);
     trace.properties["error.gpu.name"] = gpu.name;
     trace.properties["error.gpu.architecture"] = gpu.architecture;
@@ -390,7 +390,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   settle_kind(text, seen, chosen);
   ErrorMessage& message = chosen.message;
   // A kernel's own line may stand above the error or, from another stream of output, below it.
-  if (message.kind == "device-assert" && seen.assertion) {
+  if (message.kind == MessageKind::kDeviceAssert && seen.assertion) {
     for (const auto& [name, word] : seen.assertion->message.words) message.words.try_emplace(name, word);
     message.words["assert.lines"] = std::to_string(seen.assertion_lines);
   }
@@ -405,7 +405,7 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
 
   // Where a kernel's line came first, the traceback belongs to the error that followed it.
   std::size_t stack_at = chosen.begin, stack_again = chosen.again;
-  if (message.kind == "device-assert" && seen.assert_error) {
+  if (message.kind == MessageKind::kDeviceAssert && seen.assert_error) {
     stack_at = stack_again = seen.assert_error->begin;
     if (message.tag.empty()) message.tag = seen.assert_error->message.tag;
     for (const auto& [name, word] : seen.assert_error->message.words) message.words.try_emplace(name, word);
@@ -414,8 +414,8 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   // A worker's end is told by the queue's own lines first, and at the program's line by what follows from it.
   constexpr std::string_view kWorker = "DataLoader worker (pid";
   if (const std::size_t later = find_last(text, kWorker);
-      (message.kind == "host-worker" || message.kind == "host-bus") && later != std::string_view::npos &&
-      later > stack_at && std::all_of(frames.begin(), frames.end(), is_installed))
+      (message.kind == MessageKind::kHostWorker || message.kind == MessageKind::kHostBus) &&
+      later != std::string_view::npos && later > stack_at && std::all_of(frames.begin(), frames.end(), is_installed))
     frames = frames_of(text, chosen, later, later);
   if (message.words.count("quoted") != 0) {
     const std::size_t line = line_begin(text, chosen.begin, 4096);
@@ -430,12 +430,12 @@ Result<Trace> read_plain(std::string_view text, std::string path) {
   const auto pins = [](const TracebackFrame& frame) {
     return frame.function == "pin_memory" || frame.file.ends_with("/pin_memory.py");
   };
-  if (message.kind == "out-of-memory" &&
+  if (message.kind == MessageKind::kOutOfMemory &&
       ((message.framework.empty() && std::any_of(frames.begin(), frames.end(), pins)) ||
        names_pinned_call(text, chosen.begin)))
-    message.kind = "host-pinned";
+    message.kind = MessageKind::kHostPinned;
   // Nobody is told of this signal: a traceback beside it is another error's, or the launcher's own.
-  if (message.kind == "host-killed") frames.clear();
+  if (message.kind == MessageKind::kHostKilled) frames.clear();
   const StackId stack = add_stack(trace, frames);
   if (stack != StackId()) trace.capabilities |= kStacks;
   drop_absurd_sizes(trace, message);

@@ -108,18 +108,19 @@ std::size_t says_code(std::string_view lower, std::string_view number) {
 
 // What a kernel did, where the line says it by a code or in words: the kind of the fault, and where its words begin.
 struct SaidFault {
-  std::string_view kind;
+  MessageKind kind = MessageKind::kNone;
   std::size_t at = std::string_view::npos;
 };
 SaidFault says_fault(std::string_view lower) {
   struct Fault {
-    std::string_view kind, code;
+    MessageKind kind;
+    std::string_view code;
     std::array<std::string_view, 2> words;
   };
   static constexpr std::array<Fault, 3> kFaults = {
-      Fault{"illegal-address", "700", {"illegal memory access", "illegal address"}},
-      Fault{"misaligned-address", "716", {"misaligned address", "misaligned_address"}},
-      Fault{"launch-failure", "719", {"unspecified launch failure", "launch_failed"}}};
+      Fault{MessageKind::kIllegalAddress, "700", {"illegal memory access", "illegal address"}},
+      Fault{MessageKind::kMisalignedAddress, "716", {"misaligned address", "misaligned_address"}},
+      Fault{MessageKind::kLaunchFailure, "719", {"unspecified launch failure", "launch_failed"}}};
   for (const Fault& fault : kFaults) {
     std::size_t at = says_code(lower, fault.code);
     for (const std::string_view words : fault.words) at = std::min(at, find_word(lower, words, true));
@@ -260,17 +261,18 @@ std::optional<ErrorMessage> guess_at(std::string_view text, std::size_t begin, s
   if (!reports_error(raw, body, lower, says)) return std::nullopt;
   if (standing_of(text, begin + prefix.length) != Standing::kOwn) return std::nullopt;
   static constexpr std::array<std::string_view, 3> kOfHost = {"mallochost", "hostalloc", "hostmalloc"};
-  const bool of_host = fault.kind.empty() && has_any(lower, kOfHost);  // page-locked memory
-  ErrorMessage message = said(of_host              ? "host-pinned"
-                              : fault.kind.empty() ? "out-of-memory"
-                                                   : fault.kind,
+  const bool is_fault = fault.kind != MessageKind::kNone;
+  const bool of_host = !is_fault && has_any(lower, kOfHost);  // page-locked memory
+  ErrorMessage message = said(of_host    ? MessageKind::kHostPinned
+                              : is_fault ? fault.kind
+                                         : MessageKind::kOutOfMemory,
                               "", trimmed(body, 300));
   message.tag = prefix.tag;
   message.weak = true;
   if (!of_host) message.words["guessed"] = "yes";
   if (goes_on(lower)) message.words["benign"] = "yes";
   const std::size_t size = lower.find_first_of("0123456789");
-  if (size != std::string::npos && fault.kind.empty()) {
+  if (size != std::string::npos && !is_fault) {
     if (const auto bytes = size_between(lower, size, lower.size(), SizeStyle::kTorch))
       message.numbers["requested"] = *bytes;
   }

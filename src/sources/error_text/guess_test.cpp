@@ -94,7 +94,7 @@ TEST(Guess, LinesThatReportAFault) {
        }) {
     const auto guess = guess_of("loading\n" + row.line + "\n");
     ASSERT_TRUE(guess.has_value()) << row.line;
-    EXPECT_EQ(guess->message.kind, row.kind) << row.line;
+    EXPECT_EQ(name_of(guess->message.kind), row.kind) << row.line;
     EXPECT_EQ(guess->message.words.count("guessed"), 1u) << row.line;
     EXPECT_TRUE(guess->message.numbers.empty()) << row.line;
   }

@@ -4,7 +4,7 @@
 #include <array>
 #include <charconv>
 
-#include "sources/error_text/known_messages.h"
+#include "sources/error_text/known_words.h"
 #include "sources/error_text/log_lines.h"
 
 namespace faultline {
@@ -14,31 +14,24 @@ constexpr std::size_t kPassage = 2400;  // characters of words; the longest mess
 constexpr std::size_t kBefore = 1024;   // how far back a line's beginning is looked for
 
 constexpr std::array kPhrases = {
-    CudaPhrase{"out of memory", "out-of-memory"},
-    CudaPhrase{"an illegal memory access was encountered", "illegal-address"},
-    CudaPhrase{"device-side assert triggered", "device-assert"},
-    CudaPhrase{"misaligned address", "misaligned-address"},
-    CudaPhrase{"unspecified launch failure", "launch-failure"},
-    CudaPhrase{"an illegal instruction was encountered", "illegal-instruction"},
-    CudaPhrase{"invalid program counter", "illegal-instruction"},
-    CudaPhrase{"operation not supported on global/shared address space", "illegal-address"},
-    CudaPhrase{"hardware stack error", "launch-failure"},
-    CudaPhrase{"the launch timed out and was terminated", "launch-timeout"},
-    CudaPhrase{"too many resources requested for launch", "launch-resources"},
-    CudaPhrase{"invalid configuration argument", "launch-configuration"},
-    CudaPhrase{"no kernel image is available for execution on the device", "no-kernel-image"},
-    CudaPhrase{"uncorrectable ecc error encountered", "ecc-error"},
-    CudaPhrase{"the operation cannot be performed in the present state", "illegal-state"},
+    CudaPhrase{"out of memory", MessageKind::kOutOfMemory},
+    CudaPhrase{"an illegal memory access was encountered", MessageKind::kIllegalAddress},
+    CudaPhrase{"device-side assert triggered", MessageKind::kDeviceAssert},
+    CudaPhrase{"misaligned address", MessageKind::kMisalignedAddress},
+    CudaPhrase{"unspecified launch failure", MessageKind::kLaunchFailure},
+    CudaPhrase{"an illegal instruction was encountered", MessageKind::kIllegalInstruction},
+    CudaPhrase{"invalid program counter", MessageKind::kIllegalInstruction},
+    CudaPhrase{"operation not supported on global/shared address space", MessageKind::kIllegalAddress},
+    CudaPhrase{"hardware stack error", MessageKind::kLaunchFailure},
+    CudaPhrase{"the launch timed out and was terminated", MessageKind::kLaunchTimeout},
+    CudaPhrase{"too many resources requested for launch", MessageKind::kLaunchResources},
+    CudaPhrase{"invalid configuration argument", MessageKind::kLaunchConfiguration},
+    CudaPhrase{"no kernel image is available for execution on the device", MessageKind::kNoKernelImage},
+    CudaPhrase{"uncorrectable ecc error encountered", MessageKind::kEccError},
+    CudaPhrase{"the operation cannot be performed in the present state", MessageKind::kIllegalState},
 };
 
 }  // namespace
-
-bool ErrorMessage::is_allocation() const {
-  static constexpr std::array<std::string_view, 8> kKinds = {"out-of-memory",   "cublas-alloc", "cublas-init",
-                                                             "cudnn-alloc",     "cudnn-init",   "nccl-oom",
-                                                             "host-pinned-oom", "pool-growth"};
-  return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
-}
 
 const CudaPhrase* cuda_phrase_at(std::string_view lower) {
   for (const CudaPhrase& phrase : kPhrases) {
@@ -103,7 +96,7 @@ std::string ErrorPassage::first_line(std::size_t length) const {
   return trimmed(std::string_view(words).substr(0, first_line_length), length);
 }
 
-ErrorMessage said(std::string_view kind, std::string_view framework, std::string text) {
+ErrorMessage said(MessageKind kind, std::string_view framework, std::string text) {
   ErrorMessage message;
   message.kind = kind;
   message.framework = framework;

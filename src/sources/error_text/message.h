@@ -12,11 +12,12 @@
 
 #include "sources/error_text/anchors.h"
 #include "sources/error_text/printed_bytes.h"
+#include "sources/messages/kinds.h"
 
 namespace faultline {
 
 struct ErrorMessage {
-  std::string kind;       // "out-of-memory", "illegal-address": the values of error.kind
+  MessageKind kind = MessageKind::kNone;
   std::string framework;  // who wrote the message: "pytorch", "jax", "tensorflow", "nccl"; empty: a bare CUDA error
   std::string text;       // the matched sentences, on one line
   std::string tag;        // which writer of an interleaved log: "[rank3]:"
@@ -27,7 +28,7 @@ struct ErrorMessage {
   std::uint64_t address = 0;                 // of an illegal access, 0: not stated
   bool weak = false;
 
-  bool is_allocation() const;  // an allocation failed, rather than a kernel
+  bool is_allocation() const { return row_of(kind).is_allocation; }
 };
 
 // The passage a reader works on: the words from the hit on, and the same in lower case.
@@ -52,10 +53,10 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
 bool stands_as_message(const ErrorPassage& passage);
 // Whether a status or an error's name stands where a report of a failure names it: "cuMemCreate(…) failed with error NAME", "cuBLAS error 3 (NAME)". `rest` is what stands behind the name on its line.
 bool is_named_as_failure(const ErrorPassage& passage, std::string_view rest);
-// The kind that a CUDA or HIP error string stands for ("misaligned address" → "misaligned-address"), empty when it is none of ours.
+// The kind that a CUDA or HIP error string stands for ("misaligned address"), null when it is none of ours.
 struct CudaPhrase {
   std::string_view text;  // lower case
-  std::string_view kind;
+  MessageKind kind;
 };
 const CudaPhrase* cuda_phrase_at(std::string_view lower);
 // The first size in `words` at or after `from`, before `until`.
@@ -70,6 +71,6 @@ std::optional<std::uint64_t> number_after(std::string_view words, std::string_vi
 std::string trimmed(std::string_view words, std::size_t length);
 
 // A message with these words and nothing more.
-ErrorMessage said(std::string_view kind, std::string_view framework, std::string text);
+ErrorMessage said(MessageKind kind, std::string_view framework, std::string text);
 
 }  // namespace faultline

@@ -12,20 +12,20 @@ namespace {
 
 struct CodeName {
   std::string_view name;  // lower case
-  std::string_view kind;
+  MessageKind kind;
 };
 constexpr std::array kNames = {
-    CodeName{"cudaerrormemoryallocation", "out-of-memory"},
-    CodeName{"hiperroroutofmemory", "out-of-memory"},
-    CodeName{"cudaerrorillegaladdress", "illegal-address"},
-    CodeName{"cudaerrormisalignedaddress", "misaligned-address"},
-    CodeName{"cudaerrorlaunchfailure", "launch-failure"},
-    CodeName{"cudaerrorassert", "device-assert"},
-    CodeName{"cuda_error_out_of_memory", "out-of-memory"},
-    CodeName{"cuda_error_illegal_address", "illegal-address"},
-    CodeName{"cuda_error_misaligned_address", "misaligned-address"},
-    CodeName{"cuda_error_launch_failed", "launch-failure"},
-    CodeName{"cuda_error_assert", "device-assert"},
+    CodeName{"cudaerrormemoryallocation", MessageKind::kOutOfMemory},
+    CodeName{"hiperroroutofmemory", MessageKind::kOutOfMemory},
+    CodeName{"cudaerrorillegaladdress", MessageKind::kIllegalAddress},
+    CodeName{"cudaerrormisalignedaddress", MessageKind::kMisalignedAddress},
+    CodeName{"cudaerrorlaunchfailure", MessageKind::kLaunchFailure},
+    CodeName{"cudaerrorassert", MessageKind::kDeviceAssert},
+    CodeName{"cuda_error_out_of_memory", MessageKind::kOutOfMemory},
+    CodeName{"cuda_error_illegal_address", MessageKind::kIllegalAddress},
+    CodeName{"cuda_error_misaligned_address", MessageKind::kMisalignedAddress},
+    CodeName{"cuda_error_launch_failed", MessageKind::kLaunchFailure},
+    CodeName{"cuda_error_assert", MessageKind::kDeviceAssert},
 };
 
 // An error string is followed by the end of its line or by what runtimes add; anything else is a sentence about the error.
@@ -82,7 +82,7 @@ std::optional<ErrorMessage> phrase_message(const ErrorPassage& passage, std::siz
       said(phrase->kind, "", trimmed(std::string_view(passage.words).substr(0, at + phrase->text.size()), 300));
   message.weak = weak;
   // Before 1.0 PyTorch's own allocator spoke so.
-  if (message.kind == "out-of-memory" &&
+  if (message.kind == MessageKind::kOutOfMemory &&
       std::string_view(passage.lower).substr(0, 240).find("/thc/") != std::string_view::npos)
     message.framework = "pytorch";
   note_asynchrony(passage, message);
@@ -107,7 +107,7 @@ std::optional<ErrorMessage> assert_line(const ErrorPassage& passage) {
   const std::size_t close = passage.words.find("` failed", quote + 1);
   if (close == std::string::npos || close - quote > 500) return std::nullopt;
   ErrorMessage message =
-      said("device-assert", "", trimmed(passage.before + " " + passage.words.substr(0, close + 8), 600));
+      said(MessageKind::kDeviceAssert, "", trimmed(passage.before + " " + passage.words.substr(0, close + 8), 600));
   message.words["assert.expression"] = passage.words.substr(quote + 1, close - quote - 1);
   message.words["assert.block"] = passage.before.substr(block + 7, passage.before.find(']', block) - block - 6);
   message.words["assert.thread"] = passage.before.substr(thread + 8, passage.before.find(']', thread) - thread - 7);
@@ -132,7 +132,8 @@ std::optional<ErrorMessage> assert_line(const ErrorPassage& passage) {
 
 // The block that PyTorch prints when it was built to collect its kernels' assertions.
 std::optional<ErrorMessage> assert_block(const ErrorPassage& passage) {
-  ErrorMessage message = said("device-assert", "", trimmed(std::string_view(passage.words).substr(0, 500), 500));
+  ErrorMessage message =
+      said(MessageKind::kDeviceAssert, "", trimmed(std::string_view(passage.words).substr(0, 500), 500));
   copy_after(passage.words, "failure message = ", " File containing", message, "assert.expression");
   copy_after(passage.words, "Device function containing assertion = ", " Thread ID", message, "assert.kernel");
   copy_after(passage.words, "Thread ID that failed assertion = ", " Block ID", message, "assert.thread");
@@ -141,7 +142,7 @@ std::optional<ErrorMessage> assert_block(const ErrorPassage& passage) {
 }
 
 std::optional<ErrorMessage> rocm_fault(const ErrorPassage& passage) {
-  ErrorMessage message = said("illegal-address", "rocm", passage.first_line(300));
+  ErrorMessage message = said(MessageKind::kIllegalAddress, "rocm", passage.first_line(300));
   const std::size_t at = passage.lower.find("on address 0x");
   if (at != std::string::npos) {
     const char* const begin = passage.lower.data() + at + 13;
@@ -194,7 +195,7 @@ std::optional<ErrorMessage> error_name(const ErrorPassage& passage) {
     // Since 2.1 with a unit: "53.1098GB".
     const auto free = bytes_after(passage.lower, "free memory: ", 400),
                requested = bytes_after(passage.lower, "requested memory: ", 400);
-    if (free && requested && message.kind == "out-of-memory") {
+    if (free && requested && message.kind == MessageKind::kOutOfMemory) {
       message.framework = "xgboost";
       message.numbers = {{"requested", *requested}, {"free", *free}};
       message.weak = false;
@@ -230,12 +231,12 @@ std::optional<ErrorMessage> read_cuda_message(Anchor anchor, const ErrorPassage&
     case Anchor::kErrorName: return error_name(passage);
     case Anchor::kNumbaCode: {
       // "[700] Call to cuCtxSynchronize results in UNKNOWN_CUDA_ERROR": the number of the error is known, its name was not to that numba.
-      static constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kCodes = {
-          {{"[2] ", "out-of-memory"},
-           {"[700] ", "illegal-address"},
-           {"[716] ", "misaligned-address"},
-           {"[710] ", "device-assert"},
-           {"[719] ", "launch-failure"}}};
+      static constexpr std::array<std::pair<std::string_view, MessageKind>, 5> kCodes = {
+          {{"[2] ", MessageKind::kOutOfMemory},
+           {"[700] ", MessageKind::kIllegalAddress},
+           {"[716] ", MessageKind::kMisalignedAddress},
+           {"[710] ", MessageKind::kDeviceAssert},
+           {"[719] ", MessageKind::kLaunchFailure}}};
       for (const auto& [code, kind] : kCodes) {
         if (const std::size_t at = passage.before.rfind(code); at != std::string::npos)
           return said(kind, "", trimmed(passage.before.substr(at) + " " + passage.first_line(60), 200));
@@ -254,7 +255,7 @@ std::optional<ErrorMessage> read_cuda_message(Anchor anchor, const ErrorPassage&
       const auto required = number_after(passage.lower, "required: "),
                  limit = number_after(passage.lower, "hardware limit: ");
       if (!required || !limit) return std::nullopt;
-      ErrorMessage message = said("shared-memory-limit", "triton", passage.first_line(300));
+      ErrorMessage message = said(MessageKind::kSharedMemoryLimit, "triton", passage.first_line(300));
       message.numbers = {{"requested", ByteInterval::exactly(*required)}, {"limit", ByteInterval::exactly(*limit)}};
       return message;
     }

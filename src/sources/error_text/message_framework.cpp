@@ -40,8 +40,9 @@ std::uint64_t element_bytes(std::string_view type) {
 }
 
 // The CPU's own allocators. Pools of page-locked memory (gpu_host_bfc) are told as pools.
-std::string kind_of_pool(std::string_view pool) {
-  return memory_of(pool) == PoolMemory::kHost && !pool.ends_with("host_bfc") ? "host-alloc" : "out-of-memory";
+MessageKind kind_of_pool(std::string_view pool) {
+  return memory_of(pool) == PoolMemory::kHost && !pool.ends_with("host_bfc") ? MessageKind::kHostAlloc
+                                                                             : MessageKind::kOutOfMemory;
 }
 
 // "OOM when allocating tensor with shape[32,1024,64,64] and type float on …/device:GPU:0 by allocator GPU_0_bfc"
@@ -55,9 +56,9 @@ std::optional<ErrorMessage> tensor_message(const ErrorPassage& passage) {
     const std::size_t begin = by + kBy.size();
     pool = trimmed(passage.words.substr(begin, passage.words.find_first_of(" ,;[", begin) - begin), 200);
   }
-  std::string kind = pool.empty() ? "out-of-memory" : kind_of_pool(pool);
+  MessageKind kind = pool.empty() ? MessageKind::kOutOfMemory : kind_of_pool(pool);
   const bool names_unknown = pool.empty() || memory_of(pool) == PoolMemory::kUnknown;
-  if (names_unknown && lower.substr(0, 400).find("device:cpu") != std::string::npos) kind = "host-alloc";
+  if (names_unknown && lower.substr(0, 400).find("device:cpu") != std::string::npos) kind = MessageKind::kHostAlloc;
   ErrorMessage message = said(kind, "tensorflow", passage.first_line(400));
   if (!pool.empty()) message.words["allocator"] = pool;
   const std::size_t open = lower.find('[');
@@ -100,11 +101,11 @@ void read_buffer_assignment(const ErrorPassage& passage, ErrorMessage& message) 
 
 // "SameWorkerRecvDone unable to allocate output tensor. Key: /…/device:CPU:0;…;/…/device:GPU:0;edge_1;0:0": the target of a copy found no memory on the second device.
 ErrorMessage received_message(const ErrorPassage& passage) {
-  ErrorMessage message = said("out-of-memory", "tensorflow", passage.first_line(300));
+  ErrorMessage message = said(MessageKind::kOutOfMemory, "tensorflow", passage.first_line(300));
   const std::size_t to = passage.lower.substr(0, 600).rfind("device:");
   message.words["disguise"] = "a copy's target";
   if (to != std::string::npos && passage.lower.compare(to, 11, "device:cpu:") == 0) {
-    message.kind = "host-alloc";
+    message.kind = MessageKind::kHostAlloc;
     message.words.erase("disguise");
   }
   if (const auto device =
@@ -118,7 +119,7 @@ constexpr std::string_view kSpace = "ran out of memory in memory space ";
 
 // The scratch memory of a TPU's core: "Used 1.05M of 1.00M smem.", "Scoped allocation with size 17.25M and limit 16.00M exceeded scoped vmem limit by 1.25M."
 ErrorMessage scratch_message(const ErrorPassage& passage, std::string_view space) {
-  ErrorMessage message = said("tpu-scratch", "jax", passage.first_line(300));
+  ErrorMessage message = said(MessageKind::kTpuScratch, "jax", passage.first_line(300));
   message.words["status"] = space;
   for (const auto& [first, second] :
        {std::pair<std::string_view, std::string_view>{"used ", " of "}, {"allocation with size ", " and limit "}}) {
@@ -144,7 +145,7 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
   // "SameWorkerRecvDone unable to allocate output tensor. Key: …", of a copy between devices
   if (rest.starts_with("sameworkerrecvdone unable to allocate")) return received_message(passage);
   if (rest.starts_with("out of memory allocating ")) {
-    ErrorMessage message = said("host-alloc-xla", "jax", passage.first_line(300));
+    ErrorMessage message = said(MessageKind::kHostAllocXla, "jax", passage.first_line(300));
     if (const auto bytes = xla_size(passage.lower, colon + 25, 40)) message.numbers["requested"] = *bytes;
     return message;
   }
@@ -156,7 +157,7 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
   if (const std::string_view tried = rest.substr(std::min(reserve, rest.size()));
       reserve < 200 && (tried.starts_with("attempting to allocate ") || tried.starts_with("attempting to reserve ")) &&
       tried.find("that was not possible") < 100) {
-    ErrorMessage message = said("out-of-memory", "jax", passage.first_line(300));
+    ErrorMessage message = said(MessageKind::kOutOfMemory, "jax", passage.first_line(300));
     if (const auto bytes = size_between(passage.lower, colon + reserve, colon + reserve + 40, SizeStyle::kXla))
       message.numbers["requested"] = *bytes;
     const std::size_t free = rest.find(" free");
@@ -168,7 +169,7 @@ std::optional<ErrorMessage> xla_message(const ErrorPassage& passage) {
     return message;
   }
   if (!trying && !request && !memory) return std::nullopt;  // gRPC and others use the same code
-  ErrorMessage message = said("out-of-memory", memory ? "tensorflow" : "jax", passage.first_line(300));
+  ErrorMessage message = said(MessageKind::kOutOfMemory, memory ? "tensorflow" : "jax", passage.first_line(300));
   if (!memory) {
     const auto bytes = xla_size(passage.lower, colon + (trying ? 39 : 31), 60);
     if (!bytes) return std::nullopt;
@@ -200,7 +201,7 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
     case Anchor::kBfcOom: {
       const auto bytes = xla_size(lower, 36, 70);
       if (!bytes) return std::nullopt;
-      ErrorMessage message = said("out-of-memory", "tensorflow", passage.first_line(300));
+      ErrorMessage message = said(MessageKind::kOutOfMemory, "tensorflow", passage.first_line(300));
       message.numbers["requested"] = *bytes;
       if (lower.find("the caller indicates that this is not a failure") != std::string::npos) {
         message.words["benign"] = "yes";
@@ -215,7 +216,7 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
     // "CUDA runtime implicit initialization on GPU:0 failed. Status: out of memory"
     case Anchor::kTfContext: {
       if (lower.substr(0, 120).find("status: out of memory") == std::string::npos) return std::nullopt;
-      ErrorMessage message = said("out-of-memory", "tensorflow", passage.first_line(300));
+      ErrorMessage message = said(MessageKind::kOutOfMemory, "tensorflow", passage.first_line(300));
       message.words["call"] = "the context";
       if (const auto device = number_after(lower, "on gpu:", 60); device && *device < 4096)
         message.device = static_cast<std::uint16_t>(*device);
@@ -226,7 +227,7 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       const bool is_told = passage.before.ends_with("xhausted:") || passage.before.ends_with("EXHAUSTED:");
       const auto bytes = is_told || !stands_as_message(passage) ? std::nullopt : xla_size(lower, 39, 60);
       if (!bytes) return std::nullopt;
-      ErrorMessage message = said("out-of-memory", "jax", passage.first_line(300));
+      ErrorMessage message = said(MessageKind::kOutOfMemory, "jax", passage.first_line(300));
       message.numbers["requested"] = *bytes;
       read_buffer_assignment(passage, message);
       return message;
@@ -240,7 +241,7 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       if (lower.find(" bytes for new constant") < 60) {
         const auto bytes = number_at(lower, 19);
         if (!bytes) return std::nullopt;
-        ErrorMessage message = said("out-of-memory", "jax", passage.first_line(300));
+        ErrorMessage message = said(MessageKind::kOutOfMemory, "jax", passage.first_line(300));
         message.numbers["requested"] = ByteInterval::exactly(*bytes);
         message.words["status"] = "constant";
         return message;
@@ -250,8 +251,8 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
         const auto bytes = number_at(lower, 16);
         if (!bytes || lower.substr(0, 160).find("out_of_memory") == std::string::npos) return std::nullopt;
         const bool on_host = lower.find(" bytes on host") < 50;
-        ErrorMessage message =
-            said(on_host ? "host-pinned-pool" : "out-of-memory", "tensorflow", passage.first_line(300));
+        ErrorMessage message = said(on_host ? MessageKind::kHostPinnedPool : MessageKind::kOutOfMemory, "tensorflow",
+                                    passage.first_line(300));
         message.numbers["requested"] = ByteInterval::exactly(*bytes);
         message.weak = true;
         if (!on_host) message.words["call"] = lower.find(" unified memory") < 50 ? "unified memory" : "the driver";
@@ -265,23 +266,23 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       const std::size_t size = names_device ? kDeviceMemory.size() : 19;
       const auto bytes = xla_size(lower, size, from_device - size);
       if (!bytes || lower.substr(0, 260).find("out_of_memory") == std::string::npos) return std::nullopt;
-      ErrorMessage message = said("pool-growth", "tensorflow", passage.first_line(300));
+      ErrorMessage message = said(MessageKind::kPoolGrowth, "tensorflow", passage.first_line(300));
       message.numbers["requested"] = *bytes;
       message.weak = true;
       return message;
     }
     case Anchor::kTfDst: {
-      ErrorMessage message = said("out-of-memory", "tensorflow", passage.first_line(300));
+      ErrorMessage message = said(MessageKind::kOutOfMemory, "tensorflow", passage.first_line(300));
       message.words["disguise"] = "dst tensor is not initialized";
       message.weak = true;
       return stands_as_message(passage) ? std::optional(message) : std::nullopt;
     }
-    case Anchor::kTfMemory: return said("out-of-memory", "tensorflow", passage.first_line(300));
+    case Anchor::kTfMemory: return said(MessageKind::kOutOfMemory, "tensorflow", passage.first_line(300));
     case Anchor::kTfAsync: {
       // "gpu_async_0 cuMemAllocAsync failed to allocate 1073741824 bytes: CUDA error: out of memory"
       const auto bytes = xla_size(lower, 25, 40);
       if (!bytes || lower.substr(0, 200).find("memory") == std::string::npos) return std::nullopt;
-      ErrorMessage message = said("out-of-memory", "tensorflow", passage.first_line(300));
+      ErrorMessage message = said(MessageKind::kOutOfMemory, "tensorflow", passage.first_line(300));
       message.numbers["requested"] = *bytes;
       message.words["allocator"] = "cudaMallocAsync";
       if (const auto device = number_after(passage.before, "gpu_async_"); device && *device < 4096)
@@ -296,7 +297,7 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       if (!recent && !inside.starts_with("(total ")) return std::nullopt;
       const auto requested = size_between(lower, 20, open, SizeStyle::kTorch);
       if (!requested) return std::nullopt;
-      ErrorMessage message = said("out-of-memory", "cupy", passage.first_line(300));
+      ErrorMessage message = said(MessageKind::kOutOfMemory, "cupy", passage.first_line(300));
       message.numbers["requested"] = *requested;
       // The older wording counts the failed request into its total.
       if (const auto total = size_between(lower, open, open + 50, SizeStyle::kTorch))
@@ -310,7 +311,8 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
     case Anchor::kGgmlOom: {
       const std::size_t at = passage.before.rfind("allocating ");
       // MXNet and others say the same of an allocation without a size.
-      ErrorMessage message = said("out-of-memory", at == std::string::npos ? "" : "llama.cpp", passage.first_line(300));
+      ErrorMessage message =
+          said(MessageKind::kOutOfMemory, at == std::string::npos ? "" : "llama.cpp", passage.first_line(300));
       if (at != std::string::npos) {
         if (const auto bytes = size_between(passage.before, at, passage.before.size(), SizeStyle::kTorch))
           message.numbers["requested"] = *bytes;
@@ -321,12 +323,12 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       return message;
     }
     case Anchor::kOrtOom: {
-      ErrorMessage message = said("out-of-memory", "onnxruntime", passage.first_line(300));
+      ErrorMessage message = said(MessageKind::kOutOfMemory, "onnxruntime", passage.first_line(300));
       if (const auto bytes = number_at(lower, 55)) message.numbers["requested"] = ByteInterval::exactly(*bytes);
       return message;
     }
     case Anchor::kOtherOom: {
-      ErrorMessage message = said("out-of-memory", "Faiss", passage.first_line(300));
+      ErrorMessage message = said(MessageKind::kOutOfMemory, "Faiss", passage.first_line(300));
       const std::size_t size = passage.before.rfind(" size ");
       const auto bytes = size == std::string::npos
                              ? std::nullopt
@@ -336,33 +338,34 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       return message;
     }
     case Anchor::kVulkanOom: {
-      ErrorMessage message = said("out-of-memory", "llama.cpp", passage.first_line(300));
+      ErrorMessage message = said(MessageKind::kOutOfMemory, "llama.cpp", passage.first_line(300));
       const auto bytes = number_at(lower, 33);
       if (!bytes || lower.find(" failed") == std::string::npos) return std::nullopt;
       message.numbers["requested"] = ByteInterval::exactly(*bytes);
       return message;
     }
     case Anchor::kTensorRt: {
-      if (lower.starts_with("cuda runtime (an illegal")) return said("illegal-address", "", passage.first_line(200));
+      if (lower.starts_with("cuda runtime (an illegal"))
+        return said(MessageKind::kIllegalAddress, "", passage.first_line(200));
       const bool knows_code = passage.before.find("Error Code") != std::string::npos ||
                               passage.before.find("[TRT]") != std::string::npos ||
                               passage.before.find("Cuda Error") != std::string::npos;
       if (!knows_code && !lower.starts_with("cuda error in allocate")) return std::nullopt;
-      ErrorMessage message = said("out-of-memory", "TensorRT", passage.first_line(200));
+      ErrorMessage message = said(MessageKind::kOutOfMemory, "TensorRT", passage.first_line(200));
       if (const auto bytes = number_after(lower, "requested size was ", 60))
         message.numbers["requested"] = ByteInterval::exactly(*bytes);
       return message;
     }
     case Anchor::kDriverCall: {
       if (passage.lower.find("out of memory") > 40) return std::nullopt;
-      return said("out-of-memory", "PyCUDA", passage.first_line(200));
+      return said(MessageKind::kOutOfMemory, "PyCUDA", passage.first_line(200));
     }
     case Anchor::kXlaSpace: {
       // "Used 20.51G of 15.48G hbm. Exceeded hbm capacity by 5.03G."
       const std::string_view space = std::string_view(lower).substr(kSpace.size(), 5);
       if (space.starts_with("vmem") || space.starts_with("smem") || space.starts_with("cmem"))
         return scratch_message(passage, space.substr(0, 4));
-      ErrorMessage message = said("out-of-memory", "jax", passage.first_line(300));
+      ErrorMessage message = said(MessageKind::kOutOfMemory, "jax", passage.first_line(300));
       const std::size_t used = lower.find("used "), of = used == std::string::npos ? used : lower.find(" of ", used);
       if (used == std::string::npos || of == std::string::npos || of > 160) return std::nullopt;
       if (const auto bytes = size_between(lower, used, of, SizeStyle::kXla))
@@ -371,7 +374,7 @@ std::optional<ErrorMessage> read_framework_message(Anchor anchor, const ErrorPas
       return message;
     }
     case Anchor::kRmmOom: {
-      ErrorMessage message = said("out-of-memory", "rmm", passage.first_line(300));
+      ErrorMessage message = said(MessageKind::kOutOfMemory, "rmm", passage.first_line(300));
       // "(failed to allocate 8589934592 bytes)", "(failed to allocate 3.725290 GiB)"
       constexpr std::string_view kFailed = "(failed to allocate ";
       if (const std::size_t at = lower.find(kFailed); at < 400) {

@@ -17,40 +17,40 @@ std::string status_word(const std::string& words) {
   return words.substr(0, end);
 }
 
-std::optional<ErrorMessage> status_message(const ErrorPassage& passage, const std::string& library) {
+std::optional<ErrorMessage> status_message(const ErrorPassage& passage, Library library) {
   ErrorMessage message;
   const std::string status = status_word(passage.words);
   const std::string_view line = std::string_view(passage.words).substr(0, passage.first_line_length);
   if (!stands_as_message(passage) && !is_named_as_failure(passage, line.substr(std::min(status.size(), line.size()))))
     return std::nullopt;
-  message.framework = library;
+  message.framework = file_name_of(library);
   message.words["status"] = status;
   const auto has = [&](std::string_view part) { return status.find(part) != std::string::npos; };
-  if (has("SUCCESS") || status.size() < (library == "cufft" ? 12 : 16)) return std::nullopt;
+  if (has("SUCCESS") || status.size() < (library == Library::kCufft ? 12 : 16)) return std::nullopt;
   // A plan that was tried and passed over: the library says so as a warning and takes another.
   if (passage.before.find("Warning") != std::string::npos) return std::nullopt;
   // Refused for its arguments: no kernel was launched.
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kEndings = {{
-      {"NOT_SUPPORTED", "-refused"},
-      {"INVALID_VALUE", "-refused"},
-      {"BAD_PARAM", "-refused"},
-      {"ARCH_MISMATCH", "-refused"},
-      {"VERSION_MISMATCH", "-refused"},
-      {"INVALID_SIZE", "-refused"},
-      {"INVALID_PLAN", "-refused"},
-      {"NotSupported", "-refused"},
-      {"ALLOC_FAILED", "-alloc"},
-      {"AllocFailed", "-alloc"},
-      {"DEVICE_ALLOCATION_FAILED", "-alloc"},
-      {"NOT_INITIALIZED", "-init"},
-      {"NotInitialized", "-init"},
-      {"EXECUTION_FAILED", "-execution"},
-      {"INTERNAL_ERROR", "-internal"},
-      {"InternalError", "-internal"},
+  static constexpr std::array<std::pair<std::string_view, LibraryFailure>, 16> kEndings = {{
+      {"NOT_SUPPORTED", LibraryFailure::kRefused},
+      {"INVALID_VALUE", LibraryFailure::kRefused},
+      {"BAD_PARAM", LibraryFailure::kRefused},
+      {"ARCH_MISMATCH", LibraryFailure::kRefused},
+      {"VERSION_MISMATCH", LibraryFailure::kRefused},
+      {"INVALID_SIZE", LibraryFailure::kRefused},
+      {"INVALID_PLAN", LibraryFailure::kRefused},
+      {"NotSupported", LibraryFailure::kRefused},
+      {"ALLOC_FAILED", LibraryFailure::kAlloc},
+      {"AllocFailed", LibraryFailure::kAlloc},
+      {"DEVICE_ALLOCATION_FAILED", LibraryFailure::kAlloc},
+      {"NOT_INITIALIZED", LibraryFailure::kInit},
+      {"NotInitialized", LibraryFailure::kInit},
+      {"EXECUTION_FAILED", LibraryFailure::kExecution},
+      {"INTERNAL_ERROR", LibraryFailure::kInternal},
+      {"InternalError", LibraryFailure::kInternal},
   }};
   const auto ending =
       std::find_if(kEndings.begin(), kEndings.end(), [&](const auto& known) { return has(known.first); });
-  message.kind = library + std::string(ending == kEndings.end() ? "-error" : ending->second);
+  message.kind = kind_of(library, ending == kEndings.end() ? LibraryFailure::kError : ending->second);
   const std::size_t call = passage.lower.find("when calling `");
   std::size_t end = status.size();
   if (call != std::string::npos && call < status.size() + 8) {
@@ -68,11 +68,11 @@ std::optional<ErrorMessage> status_message(const ErrorPassage& passage, const st
 
 std::optional<ErrorMessage> read_library_message(Anchor anchor, const ErrorPassage& passage) {
   if (anchor == Anchor::kCublas)
-    return status_message(passage, passage.lower.starts_with("cusolver")   ? "cusolver"
-                                   : passage.lower.starts_with("cusparse") ? "cusparse"
-                                   : passage.lower.starts_with("cufft")    ? "cufft"
-                                                                           : "cublas");
-  if (anchor == Anchor::kCudnn) return status_message(passage, "cudnn");
+    return status_message(passage, passage.lower.starts_with("cusolver")   ? Library::kCusolver
+                                   : passage.lower.starts_with("cusparse") ? Library::kCusparse
+                                   : passage.lower.starts_with("cufft")    ? Library::kCufft
+                                                                           : Library::kCublas);
+  if (anchor == Anchor::kCudnn) return status_message(passage, Library::kCudnn);
 
   ErrorMessage message;
   message.framework = "nccl";
@@ -83,9 +83,9 @@ std::optional<ErrorMessage> read_library_message(Anchor anchor, const ErrorPassa
     const CudaPhrase* const phrase = cuda_phrase_at(std::string_view(passage.lower).substr(quote + 1));
     const std::size_t close = passage.lower.find('\'', quote + 1);
     if (close == std::string::npos || close > 160) return std::nullopt;
-    message.kind = phrase == nullptr                 ? "nccl-cuda-error"
-                   : phrase->kind == "out-of-memory" ? "nccl-oom"
-                                                     : std::string(phrase->kind);
+    message.kind = phrase == nullptr                           ? MessageKind::kNcclCudaError
+                   : phrase->kind == MessageKind::kOutOfMemory ? MessageKind::kNcclOom
+                                                               : phrase->kind;
     message.text = passage.words.substr(0, close + 1);
     message.words["asynchronous"] = "yes";
     if (const std::size_t at = passage.lower.find("failed to cuda calloc "); at != std::string::npos && at < 600) {
@@ -99,13 +99,13 @@ std::optional<ErrorMessage> read_library_message(Anchor anchor, const ErrorPassa
   if (anchor == Anchor::kNcclCalloc) {
     const auto bytes = size_between(passage.lower, 20, 60, SizeStyle::kTorch);
     if (!bytes) return std::nullopt;
-    message.kind = "nccl-oom";
+    message.kind = MessageKind::kNcclOom;
     message.numbers["requested"] = *bytes;
     message.text = passage.first_line(200);
     return message;
   }
   if (passage.before.find("NCCL") == std::string::npos) return std::nullopt;
-  message.kind = "nccl-cuda-error";
+  message.kind = MessageKind::kNcclCudaError;
   message.text = passage.first_line(200);
   return message;
 }

@@ -140,7 +140,8 @@ std::optional<ErrorMessage> cut_message(const ErrorPassage& passage) {
   whole.words = passage.before + " " + passage.words;
   whole.lower = lower_case(whole.words);
   const std::size_t end = message_end(whole, "out of memory. tried to allocate", 0);
-  ErrorMessage message = said("out-of-memory", "pytorch", trimmed(std::string_view(whole.words).substr(0, end), 1200));
+  ErrorMessage message =
+      said(MessageKind::kOutOfMemory, "pytorch", trimmed(std::string_view(whole.words).substr(0, end), 1200));
   read_fields(whole, end, SizeStyle::kTorch, message);
   if (message.numbers.count("free") == 0 && message.numbers.count("cached") == 0) return std::nullopt;
   message.weak = true;
@@ -162,7 +163,7 @@ bool says_what_it_does(std::string_view rest) {
 
 std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage& passage) {
   ErrorMessage message;
-  message.kind = "out-of-memory";
+  message.kind = MessageKind::kOutOfMemory;
   message.framework = "pytorch";
   if (anchor == Anchor::kTorchOomBare) {
     std::size_t end = passage.lower.find("out of memory") + 13;

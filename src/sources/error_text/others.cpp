@@ -100,7 +100,7 @@ bool is_same_place(const std::vector<Chosen>& all, std::size_t at) {
   return std::any_of(all.begin(), all.end(), [&](const Chosen& one) { return one.begin == at; });
 }
 
-bool is_kind(const std::vector<Chosen>& all, const std::string& kind) {
+bool is_kind(const std::vector<Chosen>& all, MessageKind kind) {
   return std::any_of(all.begin(), all.end(), [&](const Chosen& one) { return one.message.kind == kind; });
 }
 
@@ -116,9 +116,9 @@ void add_messages(std::string_view text, const Survey& seen, const Chosen& chose
   const bool of_kernel_log = is_kind(seen.kernel_log, chosen.message.kind);
   std::vector<Chosen> candidates = seen.all;
   const auto kernel_line = std::find_if(seen.kernel_log.begin(), seen.kernel_log.end(),
-                                        [](const Chosen& line) { return line.message.kind == "xid"; });
+                                        [](const Chosen& line) { return line.message.kind == MessageKind::kXid; });
   if (kernel_line != seen.kernel_log.end() && !of_kernel_log) candidates.push_back(*kernel_line);
-  std::set<std::string> kinds;  // of the same writer, each kind once
+  std::set<MessageKind> kinds;  // of the same writer, each kind once
   for (const Chosen& other : candidates) {
     if (other.begin == chosen.begin) others.times += other.times;
     if (other.begin == chosen.begin) continue;
@@ -131,7 +131,9 @@ void add_messages(std::string_view text, const Survey& seen, const Chosen& chose
     }
     if (is_same_place(survived, other.begin)) continue;
     if (of_kernel_log && is_kind(seen.kernel_log, other.message.kind)) continue;  // explained by itself
-    if (other.message.weak && other.message.kind != "xid" && !(other_writer && ends_cuda(other.message.kind))) continue;
+    if (other.message.weak && other.message.kind != MessageKind::kXid &&
+        !(other_writer && ends_cuda(other.message.kind)))
+      continue;
     if (!other_writer && !same_kind) {
       // What follows an error that ends all work with CUDA is its consequence, unless another writer tells of it.
       if (ends_cuda(chosen.message.kind) && (other.begin > chosen.begin || ends_cuda(other.message.kind))) continue;
@@ -143,7 +145,7 @@ void add_messages(std::string_view text, const Survey& seen, const Chosen& chose
         }))
       continue;
     const auto request = other.message.numbers.find("requested");
-    add(all, {other.message.kind + " " +
+    add(all, {std::string(name_of(other.message.kind)) + " " +
                   (request == other.message.numbers.end() || !other_writer ? std::string()
                                                                            : std::to_string(request->second.middle())) +
                   (other_writer ? "" : "own") + " " + (line ? line->file + ":" + std::to_string(line->line) : ""),

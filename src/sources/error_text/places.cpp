@@ -93,7 +93,8 @@ std::vector<TracebackFrame> frames_of(std::string_view text, const Chosen& chose
     frames = traceback_at(text, disguise, message.tag);
   // Keras puts its sentence below the exception's first line.
   if (const std::size_t said = text.substr(0, chosen.begin).rfind("Exception encountered when calling");
-      frames.empty() && message.kind == "operands-keras" && chosen.begin - std::min(said, chosen.begin) < 500)
+      frames.empty() && message.kind == MessageKind::kOperandsKeras &&
+      chosen.begin - std::min(said, chosen.begin) < 500)
     frames = traceback_at(text, std::min(said, chosen.begin), message.tag);
   // What ended in another exception's words has that one's place.
   if (frames.empty()) {

@@ -16,10 +16,6 @@ constexpr std::uint64_t kMostReadings = 5000;
 constexpr std::size_t kMostCandidates = 256;
 constexpr std::size_t kMostKernelLines = 8;
 
-bool is_of_kernel_log(std::string_view kind) {
-  return kind == "xid" || kind == "host-oom-killer" || kind == "host-cgroup" || kind == "host-oom-invoked";
-}
-
 // Each kind of line once; of Xids each number.
 void add_kernel_line(const Chosen& line, Survey& survey) {
   const auto is_same = [&](const Chosen& other) {
@@ -44,11 +40,6 @@ struct Refusals {
 };
 
 }  // namespace
-
-bool ends_cuda(std::string_view kind) {
-  return kind == "illegal-address" || kind == "misaligned-address" || kind == "device-assert" ||
-         kind == "launch-failure" || kind == "illegal-instruction" || kind == "ecc-error";
-}
 
 bool is_of_pool(const ErrorMessage& message) {
   return message.framework == "tensorflow" || message.framework == "jax" || message.framework == "TensorFlow or JAX";
@@ -91,7 +82,7 @@ Survey survey(std::string_view text, const AnchorHits& found) {
   Refusals refusals;
   std::string owner;
   const AnchorHit* last = nullptr;  // of the latest message: several anchors can lie in one
-  std::string last_kind;
+  MessageKind last_kind = MessageKind::kNone;
   std::size_t unread_end = 0;
   for (const AnchorHit& hit : found.hits) {
     if (hit.anchor == Anchor::kAssertLine && survey.assertion) {
@@ -112,9 +103,9 @@ Survey survey(std::string_view text, const AnchorHits& found) {
       if (owner.empty()) owner = pool_owner(text, hit.begin);
       message->framework = owner;
     }
-    if (message->kind == "pool-growth") refusals.add(message->numbers.at("requested").middle());
+    if (message->kind == MessageKind::kPoolGrowth) refusals.add(message->numbers.at("requested").middle());
     // What is told only where nothing else is.
-    if (message->kind.starts_with("harmless-")) {
+    if (row_of(message->kind).is_harmless) {
       if (!survey.harmless) survey.harmless = Chosen{std::move(*message), hit.begin, hit.begin, 1};
       continue;
     }
@@ -151,7 +142,7 @@ Survey survey(std::string_view text, const AnchorHits& found) {
       return other.message.kind == message->kind && other.message.text == message->text &&
              other.message.tag == message->tag;
     };
-    if (!is_assertion && (!message->weak || ends_cuda(message->kind) || message->kind == "host-killed")) {
+    if (!is_assertion && (!message->weak || ends_cuda(message->kind) || message->kind == MessageKind::kHostKilled)) {
       const auto known = std::find_if(survey.all.begin(), survey.all.end(), is_same);
       const std::uint64_t times = again || message->weak ? 0 : 1;
       if (known != survey.all.end()) {
@@ -163,10 +154,11 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     }
     std::optional<Chosen>& place = message->weak ? survey.first_weak : survey.first;
     if (is_assertion && !survey.assertion) survey.assertion = Chosen{*message, hit.begin, hit.begin};
-    if (!is_assertion && message->kind == "device-assert" && !survey.assert_error)
+    if (!is_assertion && message->kind == MessageKind::kDeviceAssert && !survey.assert_error)
       survey.assert_error = Chosen{*message, hit.begin, hit.begin};
-    if (is_of_kernel_log(message->kind)) add_kernel_line({*message, hit.begin, hit.begin}, survey);
-    if (place && message->kind == "xid" && is_consequence(place->message) && !is_consequence(*message)) place.reset();
+    if (row_of(message->kind).is_of_kernel_log) add_kernel_line({*message, hit.begin, hit.begin}, survey);
+    if (place && message->kind == MessageKind::kXid && is_consequence(place->message) && !is_consequence(*message))
+      place.reset();
     // Of one line, a program's own words say more than the name of the error in them.
     if (place && message->weak && place->message.kind == message->kind && place->message.framework.empty() &&
         !message->framework.empty() &&
@@ -174,11 +166,11 @@ Survey survey(std::string_view text, const AnchorHits& found) {
       place.reset();
     if (!place) place = Chosen{std::move(*message), hit.begin, hit.begin};
   }
-  if (survey.first_weak && survey.first_weak->message.kind == "pool-growth" && refusals.count > 1 &&
+  if (survey.first_weak && survey.first_weak->message.kind == MessageKind::kPoolGrowth && refusals.count > 1 &&
       refusals.are_alike) {
-    survey.first_weak->message.kind = "out-of-memory";
+    survey.first_weak->message.kind = MessageKind::kOutOfMemory;
     survey.first_weak->message.words["call"] = "the driver";
-    survey.counts["out-of-memory"] += survey.first ? 0 : refusals.count;
+    survey.counts[MessageKind::kOutOfMemory] += survey.first ? 0 : refusals.count;
   }
   return survey;
 }

@@ -32,13 +32,13 @@ struct Survey {
   std::uint64_t readings = 0;
   std::uint64_t not_read = 0;  // lines with further messages
   std::string quoted;          // the first message that stands only in source text or in a sentence about it
-  std::map<std::string, std::uint64_t> counts;  // messages by kind
-  std::map<std::string, HashSet<std::string>> texts;
+  std::map<MessageKind, std::uint64_t> counts;
+  std::map<MessageKind, HashSet<std::string>> texts;
   std::map<std::string, std::size_t> last;  // where each writer's last message stands
 };
 
 // Of a kernel on the GPU: the process does nothing more on the device.
-bool ends_cuda(std::string_view kind);
+inline bool ends_cuda(MessageKind kind) { return row_of(kind).ends_cuda; }
 // An Xid that only follows from another: work that is cleaned up (45, 43), or what would bring the device back (154).
 bool is_consequence(const ErrorMessage& message);
 

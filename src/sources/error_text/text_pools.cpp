@@ -47,7 +47,7 @@ std::optional<Chosen> TextPools::stand_in(std::string_view text) const {
   Chosen chosen;
   chosen.begin = chosen.again = last.begin;
   chosen.times = 1;
-  chosen.message = said("out-of-memory", pool_owner(text, last.begin),
+  chosen.message = said(MessageKind::kOutOfMemory, pool_owner(text, last.begin),
                         last.allocator.empty() ? std::string("a map of a memory pool, without the message above it")
                                                : "BFCAllocator dump for " + last.allocator);
   chosen.message.tag = last.writer;
@@ -56,9 +56,10 @@ std::optional<Chosen> TextPools::stand_in(std::string_view text) const {
 
 void TextPools::adopt(Survey& seen) const {
   const auto adopt = [&](ErrorMessage& message) {
-    if (message.kind == "host-alloc" && std::any_of(found_.dumps.begin(), found_.dumps.end(),
-                                                    [&](const PoolDump& dump) { return names(message, dump); }))
-      message.kind = "out-of-memory";
+    if (message.kind == MessageKind::kHostAlloc &&
+        std::any_of(found_.dumps.begin(), found_.dumps.end(),
+                    [&](const PoolDump& dump) { return names(message, dump); }))
+      message.kind = MessageKind::kOutOfMemory;
   };
   if (seen.first) adopt(seen.first->message);
   if (seen.first_weak) adopt(seen.first_weak->message);

@@ -183,7 +183,8 @@ void name_program(std::string_view text, const Chosen& chosen, ErrorMessage& mes
 // A weak line beside the message, of the same failure, may have the size.
 void add_size(const Survey& seen, Chosen& chosen) {
   constexpr std::size_t kBeside = 600;
-  if (!seen.first_weak || chosen.message.numbers.contains("requested") || chosen.message.kind != "out-of-memory")
+  if (!seen.first_weak || chosen.message.numbers.contains("requested") ||
+      chosen.message.kind != MessageKind::kOutOfMemory)
     return;
   const Chosen& weak = *seen.first_weak;
   const auto size = weak.message.numbers.find("requested");
@@ -214,17 +215,17 @@ bool names_pinned_call(std::string_view text, std::size_t at) {
 
 void settle_kind(std::string_view text, const Survey& seen, Chosen& chosen) {
   ErrorMessage& message = chosen.message;
-  if (message.kind == "rocm-timeout") {
+  if (message.kind == MessageKind::kRocmTimeout) {
     constexpr std::size_t kNear = 8192;
     const std::string next = lower_case(text.substr(chosen.begin, kNear));
     const bool is_reset = next.find("gpu reset begin") != std::string::npos;
-    if (is_reset) message.kind = "rocm-reset";
+    if (is_reset) message.kind = MessageKind::kRocmReset;
     if (!is_reset && next.find("soft recovered") != std::string::npos) {
-      message.kind = "rocm-recovered";
+      message.kind = MessageKind::kRocmRecovered;
       message.words["benign"] = "yes";
     }
   }
-  if (message.framework == "onnxruntime" && message.kind == "out-of-memory") {
+  if (message.framework == "onnxruntime" && message.kind == MessageKind::kOutOfMemory) {
     static constexpr std::array<std::string_view, 9> kDevice = {"CUDA",
                                                                 "cuda",
                                                                 "Cuda",
@@ -238,14 +239,14 @@ void settle_kind(std::string_view text, const Survey& seen, Chosen& chosen) {
                                                               "BFCArena for CPU"};
     if (!has_any(text, kDevice)) {
       if (has_any(text, kHost))
-        message.kind = "host-arena";
+        message.kind = MessageKind::kHostArena;
       else
         message.words["status"] = "unknown memory";
     }
   }
   // TensorFlow tells of the pool in a line of its own, which may stand below the operation's.
-  if (message.framework == "tensorflow" && message.kind == "out-of-memory" && message.words.count("allocator") == 0 &&
-      message.words.count("disguise") == 0) {
+  if (message.framework == "tensorflow" && message.kind == MessageKind::kOutOfMemory &&
+      message.words.count("allocator") == 0 && message.words.count("disguise") == 0) {
     std::string pool;
     for (const Chosen& other : seen.all) {
       const auto named = other.message.words.find("allocator");
@@ -261,26 +262,25 @@ void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, 
   ErrorMessage& message = chosen.message;
   add_size(seen, chosen);
   name_program(text, chosen, message);
-  if (message.framework == "tensorflow" && message.kind == "out-of-memory") {
+  if (message.framework == "tensorflow" && message.kind == MessageKind::kOutOfMemory) {
     add_tensor(seen, message);
     add_operation(text, line_begin(text, chosen.begin, kLongestLine), message);
   }
-  if (is_of_pool(message) && message.kind == "out-of-memory") {
+  if (is_of_pool(message) && message.kind == MessageKind::kOutOfMemory) {
     add_start(text, chosen.begin, message);
     add_unified(text, chosen.begin, message);
     add_refused(text, chosen.begin, message);
   }
-  const std::string& kind = message.kind;
-  if ((kind.ends_with("-init") || kind == "cudnn-internal") && seen.first_weak &&
-      seen.first_weak->begin < chosen.begin && seen.first_weak->message.framework != "pytorch" &&
-      seen.first_weak->message.is_allocation()) {
+  const bool is_start = row_of(message.kind).group == ErrorKind::kLibraryStart;
+  if (is_start && seen.first_weak && seen.first_weak->begin < chosen.begin &&
+      seen.first_weak->message.framework != "pytorch" && seen.first_weak->message.is_allocation()) {
     const auto bytes = seen.first_weak->message.numbers.find("requested");
     if (bytes != seen.first_weak->message.numbers.end())
       trace.properties["error.refused"] = format_bytes(bytes->second.middle()) + " (line " +
                                           std::to_string(line_number(text, seen.first_weak->begin)) + ")";
   }
   // "Could not create cudnn handle: …" and behind it "Memory usage: 49152 bytes free, 25438126080 bytes total."
-  if (kind.ends_with("-init") || kind == "cudnn-internal") {
+  if (is_start) {
     constexpr std::string_view kUsage = "Memory usage: ", kFree = " bytes free, ";
     const std::string_view behind = text.substr(chosen.begin, 2048);
     const std::size_t usage = behind.find(kUsage), free = behind.find(kFree, usage);

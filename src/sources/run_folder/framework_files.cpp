@@ -7,6 +7,7 @@
 #include "sources/pool_names.h"
 #include "sources/run_folder/array_looks.h"
 #include "sources/run_folder/layout.h"
+#include "sources/statements.h"
 #include "sources/trace_import.h"
 
 namespace faultline {
@@ -31,8 +32,7 @@ const Event* last_refusal(const Trace& trace) {
 }
 
 bool tells_of_memory(const Trace& message) {
-  const auto kind = message.properties.find("error.kind");
-  return kind != message.properties.end() && kind->second == "out-of-memory" && last_refusal(message) != nullptr;
+  return read_statements(message).error.message == MessageKind::kOutOfMemory && last_refusal(message) != nullptr;
 }
 
 std::uint64_t number_in(std::string_view digits) {
