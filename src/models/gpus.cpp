@@ -167,6 +167,7 @@ Result<std::vector<Gpu>> find_gpus(std::string_view text) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     std::string_view item = trim(text.substr(begin, end - begin));
     begin = end + 1;
+    const std::string_view whole = item;
     std::uint64_t count = 1;
     const std::size_t digits = std::min(item.find_first_not_of("0123456789"), item.size());
     std::string_view rest = trim(item.substr(digits));
@@ -175,7 +176,11 @@ Result<std::vector<Gpu>> find_gpus(std::string_view text) {
       item = trim(rest.substr(1));
     }
     Result<Gpu> gpu = find_gpu(item);
-    if (!gpu) return gpu.error();
+    if (!gpu) {  // "4090x2" are two of a name that is all digits
+      std::string times;
+      const std::string name = name_of_several(whole, times);
+      return !name.empty() && find_gpu(name) ? find_gpu(whole).error() : gpu.error();
+    }
     if (count == 0 || gpus.size() + count > kMostGpus)
       return Error{fmt::format("{} GPUs in one program are {}; 1 to {} can be planned", gpus.size() + count,
                                count == 0 ? "too few" : "too many", kMostGpus),

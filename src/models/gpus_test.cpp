@@ -182,6 +182,12 @@ TEST(Gpus, AnUnknownNameIsAnsweredWithCloseOnesAndTheWayOut) {
   EXPECT_LT(message_for(std::string(100000, 'a')).size(), 200u);
 }
 
+TEST(Gpus, SeveralOfANameThatIsAllDigitsAreHintedAtToo) {
+  EXPECT_EQ(find_gpus("4090x2").error().message(), "'4090x2' is no GPU that Faultline knows; several are 2x4090");
+  EXPECT_EQ(find_gpus("2x4090")->size(), 2u);
+  EXPECT_NE(find_gpus("2x4091").error().message().find("'4091' is no GPU"), std::string::npos);
+}
+
 TEST(Gpus, ThePageAboutThemHasTheSameFigures) {
   std::ifstream file(std::string(FAULTLINE_FIXTURES) + "/../../docs/gpus.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
