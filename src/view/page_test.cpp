@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/units.h"
 #include "report/sample_reports.h"
 #include "rules/rule.h"
 #include "sources/run_folder/layout.h"
@@ -40,6 +41,23 @@ TEST(ViewPage, FindingsAreReadableWithoutAScript) {
   EXPECT_EQ(count_of(page, "<script"), 0u);  // nothing to draw, nothing to run
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
   EXPECT_EQ(count_of(page, "http://") + count_of(page, "https://"), 0u);
+}
+
+// Beside a bar that is shorter than the GPU "does not fit" says nothing.
+TEST(ViewPage, AChangeWithWhichMemoryStillGrowsSaysUntilWhen) {
+  for (const std::uint64_t until : {0u, 894u}) {
+    Report report = samples::out_of_memory();
+    report.plan.emplace();
+    report.plan->gpu.emplace();
+    report.plan->needed_bytes = 2 * kGiB;
+    PlanChange& change = report.plan->changes.emplace_back();
+    change.what = "Use checkpointing";
+    change.needed_bytes = kGiB;
+    change.until = until;
+    change.until_unit = "step";
+    const std::string page = make_page(findings_only(std::move(report)), {});
+    EXPECT_EQ(count_of(page, "fits until about step 894"), until == 0 ? 0u : 1u);
+  }
 }
 
 // In every place where a word of an input can stand.

@@ -156,9 +156,10 @@ std::string plan_bars(const Plan& plan) {
                       change.needed_bytes < plan.needed_bytes   ? "better"
                       : change.needed_bytes > plan.needed_bytes ? "worse"
                                                                 : "now",
-                      change.fits ? "fits"
-                      : plan.gpu  ? "does not fit"
-                                  : "",
+                      change.fits         ? "fits"
+                      : change.until != 0 ? fmt::format("fits until about {} {}", change.until_unit, change.until)
+                      : plan.gpu          ? "does not fit"
+                                          : "",
                       true});
   }
   if (rows.size() == 1) return {};
