@@ -123,11 +123,22 @@ struct HeldByLine {
     StackId stack;
   };
   std::uint64_t bytes = 0, count = 0;
-  StackId stack;                  // of any
-  std::map<FrameId, Part> parts;  // by the innermost line
+  std::uint64_t cached_bytes = 0;  // of them, in a cache of keys and values
+  StackId stack;                   // of any
+  std::map<FrameId, Part> parts;   // by the innermost line
 };
 // the line, not the path to it: one line called from two places is one holder
 using LineKey = std::tuple<FrameId, Category, bool>;
+
+// What a dry run saw join, call after call, what an earlier call had made.
+std::vector<bool> kept_as_cache(const Trace& trace) {
+  std::vector<bool> kept(trace.allocation_count + std::size_t{1});
+  for (const Event& event : trace.events) {
+    if (event.kind != EventKind::kTensorNote || event.allocation.value == 0 || event.extra == 0) continue;
+    if (trace.strings.at(trace.tensors.at(TensorId(event.extra)).op) == "cache") kept[event.allocation.index()] = true;
+  }
+  return kept;
+}
 
 std::string detail_words(const Facts& facts, const HeldByLine& held) {
   const auto most = std::max_element(held.parts.begin(), held.parts.end(),
@@ -164,9 +175,11 @@ HolderLists holder_lists_at(const Facts& facts, std::size_t device_slot, std::ui
     });
   };
   std::map<LineKey, HeldByLine> sums;
+  const std::vector<bool> in_cache = kept_as_cache(trace);
   for_each_held([&](AllocationId id, const Event& birth, std::uint64_t bytes) {
     HeldByLine& sum = sums[key_of(id, birth)];
     sum.bytes += bytes;
+    if (in_cache[id.index()]) sum.cached_bytes += bytes;
     ++sum.count;
     sum.stack = birth.stack;
   });
@@ -193,7 +206,7 @@ HolderLists holder_lists_at(const Facts& facts, std::size_t device_slot, std::ui
       Holder holder;
       holder.bytes = sum.bytes;
       holder.count = sum.count;
-      holder.category = name_of(std::get<1>(key));
+      holder.category = 2 * sum.cached_bytes > sum.bytes ? "KV cache" : name_of(std::get<1>(key));
       holder.location = location_of(facts, sum.stack);
       holder.detail = detail_words(facts, sum);
       if (sum.stack.value == 0)

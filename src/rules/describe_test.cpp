@@ -75,6 +75,18 @@ TEST(Describe, AHolderTellsTheFunctionBelowItForAllOrWithACount) {
             "9.00 MiB of it in relu, functional.py:10");
 }
 
+TEST(Describe, ACacheOfKeysIsCalledSo) {
+  const Trace trace = traced(R"(tensor k = float32[4,4,512,64] op=aten::cat
+tensor c = float32[4,4,512,64] op=cache
+alloc #k 4MiB tensor=k at run.py:1 main
+alloc #v 2MiB tensor=k at run.py:2 main
+tensor-note #k tensor=c
+)");
+  const std::vector<Holder> holders = holders_at(Facts(trace, {}), 0, 1, 4);
+  EXPECT_EQ(holders.at(0).category, "KV cache");
+  EXPECT_NE(holders.at(1).category, "KV cache");
+}
+
 TEST(Describe, AFingerprintIsThePlaceAndNothingElse) {
   Location here;
   here.file = "run.py";
