@@ -101,6 +101,32 @@ def test_the_holder_is_named(dry_run, name):
         assert "no_grad" not in json.dumps(told.get("try", told))
 
 
+UNDER_CONSTRUCTION = """
+def validate(loss):
+    return [model(torch.randn(512, 256, device="cuda")).mean() for _ in range(40)]
+
+def fit():
+    total = 0
+    for i in range(3):
+        loss = step(torch.randn(512, 256, device="cuda"))
+        KEPT
+    validate(loss)
+
+fit()
+"""
+
+
+@pytest.mark.parametrize(
+    "kept", ["loss = loss * 2", "loss = loss + model(torch.randn(512, 256, device='cuda')).mean()"]
+)
+def test_a_variable_whose_graph_is_freed_is_not_blamed(dry_run, kept):
+    """What a comprehension builds has no name yet; the loss of the last step is no reason that it grows, nor what else it keeps."""
+    ran = dry_run(HEAD + UNDER_CONSTRUCTION.replace("KEPT", kept))
+    held = [json.loads(one) for one in re.findall(rb'\{"lines".*?"graph": \w+\}', ran.traces[0].read_bytes())]
+    grown = [one for one in held if one["graph"]]
+    assert grown and not any("loss" in one["holder"] for one in grown), held
+
+
 def test_looking_changes_nothing(dry_run):
     """What is looked at lives no longer for it: the variables of a function least of all."""
     program = HEAD + (

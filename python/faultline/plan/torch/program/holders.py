@@ -132,7 +132,7 @@ class Holders:
                 found.update(held)
             elif graphs:
                 if of_graph is None:
-                    of_graph = self._holder_of_graphs(graphs, names)
+                    of_graph = self._holder_of_graphs(graphs, names, wanted)
                 found.update(of_graph)
             found["graph"] = held is None and bool(graphs)
             if found["holder"] != _OPTIMIZER:
@@ -245,8 +245,8 @@ class Holders:
             self._memory.unseen = unseen
         return len(seen) >= _MOST_NODES
 
-    def _holder_of_graphs(self, graphs, names) -> dict:
-        """The container of tensors with a graph; else the variable with the longest graph."""
+    def _holder_of_graphs(self, graphs, names, wanted: set) -> dict:
+        """The container of tensors with a graph; else the variable with the longest graph of those that keep what piles up."""
         ids = {id(tensor) for tensor in graphs}
         most, container = 2, None
         for one in gc.get_objects():
@@ -260,7 +260,7 @@ class Holders:
             if held and held.get("holder"):
                 limit = self._limit(container, 0) if _is(container, deque) else {}
                 return {"holder": held["holder"], **limit}
-        named = [tensor for tensor in graphs if id(tensor) in names]
+        named = [tensor for tensor in graphs if id(tensor) in names and self._graph_keeps(tensor, wanted)]
         if not named:
             return {}
         name, where = names[id(max(named, key=_graph_length))]
