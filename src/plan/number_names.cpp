@@ -7,8 +7,11 @@ namespace {
 
 // clang-format off
 constexpr auto kBatch = std::to_array<std::string_view>({
-    "batch_size", "per_device_train_batch_size", "per_device_batch_size", "train_batch_size", "micro_batch_size", "mini_batch_size", "minibatch_size", "minibatch", "batch", "bs"});
-constexpr auto kServed = std::to_array<std::string_view>({"eval_batch_size", "max_batch_size", "num_prompts"});
+    "batch_size", "per_device_train_batch_size", "per_device_batch_size", "train_batch_size", "train_batch", "micro_batch_size", "mini_batch_size", "minibatch_size", "minibatch", "batchsize", "batch",
+    "bs"});
+constexpr auto kServed = std::to_array<std::string_view>({
+    "eval_batch_size", "per_device_eval_batch_size", "val_batch_size", "valid_batch_size", "test_batch_size", "inference_batch_size", "eval_batch", "val_batch", "test_batch",
+    "max_batch_size", "num_prompts"});
 constexpr auto kLength = std::to_array<std::string_view>({
     "sequence_length", "seq_length", "seq_len", "seqlen", "block_size", "context_length", "context_len", "max_seq_len", "max_seq_length", "max_length", "max_len", "maxlen", "n_ctx",
     "ctx", "max_context", "max_seq", "seq"});

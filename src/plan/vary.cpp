@@ -74,6 +74,32 @@ std::optional<InCommand> find_in_command(const std::vector<std::string>& command
 
 namespace {
 
+// Where the evaluation of a program that trains does not fit, its own batch comes before that of the training.
+std::vector<std::string> names_to_search(const Plan& plan, const std::string& name) {
+  if (!name.empty()) return {name};
+  std::vector<std::string> names;
+  for (const NumberKind kind : {NumberKind::kServed, NumberKind::kBatch}) {
+    if (kind == NumberKind::kServed && (!plan.failed || plan.failed_phase != "evaluation")) continue;
+    names.insert(names.end(), number_names(kind).begin(), number_names(kind).end());
+  }
+  return names;
+}
+
+bool is_served(std::string_view name) {
+  const auto is_it = [&](std::string_view served) {
+    return name == served || with_dashes(name) == with_dashes("--" + std::string(served));
+  };
+  return std::ranges::any_of(number_names(NumberKind::kServed), is_it);
+}
+
+std::optional<InCommand> find_one_in_command(const Plan& plan, const std::string& name) {
+  for (const std::string& one : names_to_search(plan, name)) {
+    if (!is_served(one)) break;
+    if (auto found = find_in_command(plan.command, one)) return found;
+  }
+  return find_in_command(plan.command, name);
+}
+
 class Search {
  public:
   Search(const Reruns& reruns, const Plan& plan, const std::string& name, const ProcessSummary& as_run)
@@ -81,7 +107,7 @@ class Search {
         plan_(plan),
         as_run_(as_run),
         accumulates_(as_run.does("backward") && !as_run.does("accumulates") && plan.steps > 1),
-        in_command_(find_in_command(plan.command, name)),
+        in_command_(find_one_in_command(plan, name)),
         current_{0,
                  std::max(plan.needed_bytes, plan.needed_at_end_bytes),
                  plan.verdict != Verdict::kDoesNotFit && !plan.is_undecided() && !is_full_in_cut_loop(plan),
@@ -123,7 +149,7 @@ class Search {
       else
         attempt.vary = {vary_.name, value};
       attempt.steps = steps_of_trial(plan_);
-      if (accumulates_ && value < vary_.current) attempt.changes["accumulate"] = "true";
+      if (accumulates_ && !is_served(vary_.name) && value < vary_.current) attempt.changes["accumulate"] = "true";
       attempts.push_back(std::move(attempt));
     }
     runs_ += attempts.size();
@@ -199,26 +225,34 @@ class Search {
 
   // A first run with 1 tells where the number stands, and what it is.
   std::optional<Point> find_in_source(const std::string& name) {
-    std::vector<std::string> names = {name};
-    if (name.empty()) {
-      const auto usual = number_names(NumberKind::kBatch);
-      names.assign(usual.begin(), usual.end());
-    }
+    std::vector<std::string> names = names_to_search(plan_, name);
     if (name.empty() && as_run_.ended_in_order)
       std::erase_if(names, [&](const std::string& one) {
         return std::none_of(as_run_.numbers.begin(), as_run_.numbers.end(),
                             [&](const ProgramNumber& number) { return number.name == one; });
       });
+    std::optional<Point> idle;  // the first that changes nothing, where there may be another
+    std::string idle_name;
     for (const std::string& candidate : names) {
-      if (reruns_.interrupted()) return std::nullopt;
+      if (reruns_.interrupted()) break;
       vary_.name = candidate;
+      vary_.current = 0;
       Point point = try_value(1);
       if (point.original == 0) continue;
-      vary_.where = point.where;
-      vary_.current = point.original;
-      return point;
+      if (point.problem.empty() && point.needed_bytes >= current_.needed_bytes && as_run_.ended_in_order) {
+        if (!idle) idle = std::move(point), idle_name = candidate;
+        continue;
+      }
+      return found(std::move(point));
     }
-    return std::nullopt;
+    if (!idle) return std::nullopt;
+    vary_.name = idle_name;
+    return found(std::move(*idle));
+  }
+  Point found(Point point) {
+    vary_.where = point.where;
+    vary_.current = point.original;
+    return point;
   }
 
   // It does not fit as it is: from below.
@@ -388,6 +422,8 @@ void add_search(const Reruns& reruns, const std::string& name, const ProcessSumm
   plan.vary = Search(reruns, plan, name, as_run).run(name);
   constexpr std::string_view kInterrupted = "the search was interrupted";
   if (plan.vary) {
+    if (plan.vary->largest_fitting != 0 && plan.vary->largest_fitting != plan.vary->current)
+      reruns.tell(fmt::format("{} = {} fits", plan.vary->name, plan.vary->largest_fitting));
     if (reruns.interrupted() && plan.vary->stopped.empty())
       (plan.vary->largest_fitting != 0 ? plan.vary->stopped : plan.vary->why_not) = kInterrupted;
     return;

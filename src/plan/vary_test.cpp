@@ -39,6 +39,52 @@ TEST(Vary, TheLargestBatchIsFoundInTheSourceFromBelow) {
   EXPECT_EQ(program.attempts.front().folder, "tries/batch_size=1");
 }
 
+// An evaluation has a batch of its own; where the training's has no part in what is needed, it is the other's turn.
+TEST(Vary, WhereTheEvaluationFailsItsOwnBatchIsSearchedFor) {
+  for (const char* phase : {"evaluation", "training"}) {
+    for (const bool named_first : {true, false}) {
+      MadeUpProgram program;
+      const std::string other = named_first ? "eval_batch" : "train_batch_size";
+      program.batch = [&](const Attempt& attempt) {
+        return attempt.vary && attempt.vary->first == other ? attempt.vary->second : 16;
+      };
+      Plan plan = plan_for(program, Verdict::kDoesNotFit);
+      plan.failed = true;
+      plan.failed_phase = phase;
+      plan.steps = 4;
+      ProcessSummary as_run;
+      as_run.ended_in_order = true;
+      as_run.uses = {"backward"};
+      as_run.numbers = {{"batch_size", 16, {}}, {other, 16, {}}};
+      Reruns reruns = program.reruns();
+      reruns.run = [run = reruns.run](const std::vector<Attempt>& asked) {
+        std::vector<DryRunResult> results = run(asked);
+        for (DryRunResult& result : results) result.processes.front().vary_value = 16;
+        return results;
+      };
+      add_search(reruns, "", as_run, plan);
+      const bool is_found = !named_first || std::string_view(phase) == "evaluation";
+      EXPECT_EQ(plan.vary->largest_fitting, is_found ? kLargest : 0) << phase << " " << other;
+      EXPECT_EQ(plan.vary->name, is_found ? other : "batch_size");
+      EXPECT_EQ(plan.vary->accumulated, is_found && !named_first) << other;
+      EXPECT_EQ(plan.vary->why_not.empty(), is_found) << plan.vary->why_not;
+    }
+  }
+}
+
+TEST(Vary, TheServedBatchInTheCommandIsTakenWhereTheEvaluationFails) {
+  for (const bool evaluates : {true, false}) {
+    MadeUpProgram program;
+    program.batch = in_command;
+    Plan plan = plan_for(program, Verdict::kDoesNotFit);
+    plan.command = {"python", "train.py", "--batch-size", "4", "--test-batch-size", "16"};
+    plan.failed = true;
+    plan.failed_phase = evaluates ? "evaluation" : "training";
+    add_search(program.reruns(), "", {}, plan);
+    EXPECT_EQ(plan.vary->name, evaluates ? "--test-batch-size" : "--batch-size");
+  }
+}
+
 TEST(Vary, TheChangeIsShownAsAUserMakesIt) {
   ProcessSummary trains;
   trains.uses = {"backward"};

@@ -11,15 +11,29 @@ BATCH = (
     "per_device_train_batch_size",
     "per_device_batch_size",
     "train_batch_size",
+    "train_batch",
     "micro_batch_size",
     "mini_batch_size",
     "minibatch_size",
     "minibatch",
+    "batchsize",
     "batch",
     "bs",
 )
 # of inference alone: a smaller one changes no training
-SERVED = ("eval_batch_size", "max_batch_size", "num_prompts")
+SERVED = (
+    "eval_batch_size",
+    "per_device_eval_batch_size",
+    "val_batch_size",
+    "valid_batch_size",
+    "test_batch_size",
+    "inference_batch_size",
+    "eval_batch",
+    "val_batch",
+    "test_batch",
+    "max_batch_size",
+    "num_prompts",
+)
 LENGTH = (
     "sequence_length",
     "seq_length",
