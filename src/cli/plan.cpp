@@ -21,6 +21,8 @@
 #include "report/exit_status.h"
 #include "report/json.h"
 #include "report/limits.h"
+#include "report/plan_text.h"
+#include "rules/line_words.h"
 #include "sources/input.h"
 
 namespace faultline::cli {
@@ -122,6 +124,14 @@ Result<Held> held_against(const PlanArguments& arguments, const std::vector<Gpu>
   return held;
 }
 
+// While changes are tried: "does not fit, 3.75 GiB too little, at train.py:18; trying what would make it fit".
+void say_verdict(const Plan& plan) {
+  const Location& at = plan.failed_at;
+  const std::string place =
+      at.known() ? ", at " + at.file.substr(at.file.rfind('/') + 1) + line_behind(at.file, at.line) : std::string();
+  hint(summary_of(plan) + place + "; trying what would make it fit");
+}
+
 int plan(const PlanArguments& arguments) {
   PlanQuestion question = arguments.question;
   if (question.command.empty())
@@ -210,9 +220,9 @@ int plan(const PlanArguments& arguments) {
     for (const DryRunResult& result : results) longest_rerun = std::max(longest_rerun, result.seconds);
     return results;
   };
-  Result<std::unique_ptr<PlannedRun>> planned =
-      make_plan(question, *first,
-                {run_attempts, hint, interrupted, question.try_changes ? std::function<double()>() : seconds_left});
+  Result<std::unique_ptr<PlannedRun>> planned = make_plan(
+      question, *first,
+      {run_attempts, hint, interrupted, question.try_changes ? std::function<double()>() : seconds_left, say_verdict});
   if (!planned) return fail(planned.error().message());
 
   Plan& plan = (*planned)->plan;

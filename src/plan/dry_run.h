@@ -124,9 +124,10 @@ inline constexpr double kLongestToRepeat = 60;  // seconds; a program that takes
 struct Reruns {
   // quietly, beside each other; a result without processes was not run
   std::function<std::vector<DryRunResult>(const std::vector<Attempt>&)> run;
-  std::function<void(const std::string&)> tell;  // the user, what is being done
-  std::function<bool()> interrupted;             // nothing more is to be started
-  std::function<double()> seconds_left = {};     // for trying remedies; none: as long as it takes
+  std::function<void(const std::string&)> tell;       // the user, what is being done
+  std::function<bool()> interrupted;                  // nothing more is to be started
+  std::function<double()> seconds_left = {};          // for trying remedies; none: as long as it takes
+  std::function<void(const Plan&)> say_verdict = {};  // before changes are tried, which takes a while
 };
 
 }  // namespace faultline

@@ -69,6 +69,30 @@ const Finding* larger_than_gpu(const PlannedRun& run) {
   return nullptr;
 }
 
+// What is known to pile up until the GPU is full, and without which there is room: a smaller program only fails later.
+const Finding* leak_that_fills(const PlannedRun& run) {
+  const Plan& plan = run.plan;
+  for (const Finding& finding : run.judgement.findings) {
+    if (finding.rule == "memory/leak" && finding.severity == Severity::kError &&
+        finding.confidence == Confidence::kProved && finding.number("full_at_step") && plan.failed && plan.gpu &&
+        finding.device == plan.device &&
+        plan.most_needed() <= plan.gpu->capacity_bytes + std::min(finding.bytes, plan.most_needed()))
+      return &finding;
+  }
+  return nullptr;
+}
+
+// Of a program with a leak only what keeps no graphs.
+void try_against_leak(const Reruns& reruns, const ProcessSummary& told, const Finding& leak, Plan& plan) {
+  ProcessSummary graphs = told;
+  std::erase_if(graphs.offers, [](const Offer& offer) { return offer.name != "no_grad"; });
+  add_remedies(reruns, graphs, plan, {});
+  if (plan.fits_with_something()) return;
+  plan.changes_skipped = fmt::format(
+      "No other change was tried: without the {} that pile up (memory/leak) it needs {}, which fits; --try tries them.",
+      format_bytes(leak.bytes), format_bytes(plan.needed_bytes - std::min(plan.needed_bytes, leak.bytes)));
+}
+
 void try_what_helps(const PlanQuestion& question, const DryRunResult& first, const ProcessSummary& told,
                     const Reruns& reruns, PlannedRun& run) {
   Plan& plan = run.plan;
@@ -96,16 +120,22 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   if (!wants_changes && !wants_search) return;
   if (const Finding* blown_up = larger_than_gpu(run);
       blown_up != nullptr && fails && !question.try_changes && question.vary.empty()) {
-    plan.changes_skipped = fmt::format(
-        "Nothing was tried: one result of {} is larger than the GPU, and what to make in its place stands below "
-        "(tensor/broadcast-blowup); --try tries changes.",
-        format_bytes(blown_up->bytes));
+    const std::string better = blown_up->tries.empty() ? "Make it in parts." : blown_up->tries.front().what;
+    plan.changes_skipped =
+        fmt::format("{} Nothing else was tried, because one result of {} is larger than the GPU; --try tries changes.",
+                    better, format_bytes(blown_up->bytes));
     return add_where(plan);
   }
+  if (fails && reruns.say_verdict) reruns.say_verdict(plan);
   const bool takes_long = first.seconds > kLongestToRepeat && !question.try_changes;
   if (takes_long && (wants_changes || question.vary.empty()))
     plan.changes_skipped =
         fmt::format("The program took {:.0f} s and was not run again with changes; --try does.", first.seconds);
+  if (const Finding* leak = leak_that_fills(run);
+      leak != nullptr && fails && !question.try_changes && question.vary.empty()) {
+    if (!takes_long) try_against_leak(reruns, told, *leak, plan);
+    return;  // no GPU is large enough for long
+  }
   if (const std::string why_not = why_no_batch_is_enough(plan); fails && question.vary.empty() && !why_not.empty()) {
     PlanVary& vary = plan.vary.emplace();
     vary.name = "batch size";

@@ -37,6 +37,37 @@ TEST(MakePlan, WhatDoesNotFitIsRunOnALargerGpuToLearnHowMuchItNeeds) {
   EXPECT_EQ(program.attempts.front().folder, "larger");
 }
 
+// Whoever waits for remedies knows the verdict meanwhile, and each that is found.
+TEST(MakePlan, TheVerdictIsSaidBeforeChangesAreTried) {
+  MadeUpProgram program;
+  program.batch = [](const Attempt& attempt) { return attempt.vary ? attempt.vary->second : 16; };
+  Reruns reruns = program.reruns();
+  reruns.run = [run = reruns.run](const std::vector<Attempt>& asked) {
+    std::vector<DryRunResult> results = run(asked);
+    for (DryRunResult& result : results) result.processes.front().numbers = {{"batch_size", 16, {}}};
+    return results;
+  };
+  std::size_t runs_before = 0, said = 0;
+  reruns.say_verdict = [&](const Plan& plan) {
+    ++said;
+    runs_before = program.attempts.size();
+    EXPECT_EQ(plan.verdict, Verdict::kDoesNotFit);
+    EXPECT_EQ(plan.failed_at.line, 7u);
+  };
+  ASSERT_TRUE(make_plan(program.question(), program.first(), reruns).ok());
+  EXPECT_EQ(said, 1u);
+  EXPECT_EQ(runs_before, 1u);  // that on a larger GPU
+  EXPECT_GT(program.attempts.size(), 1u);
+  EXPECT_EQ(std::count_if(program.told.begin(), program.told.end(),
+                          [](const std::string& sentence) { return sentence == "batch_size = 13 fits"; }),
+            1);
+
+  MadeUpProgram fitting;
+  fitting.batch = [](const Attempt&) { return 2; };
+  ASSERT_TRUE(make_plan(fitting.question(), fitting.first(), reruns).ok());
+  EXPECT_EQ(said, 1u);  // the report says it at once
+}
+
 // A signal during the second run, before or after the request that had failed.
 TEST(MakePlan, ASignalDuringTheSecondRunLeavesTheFirstRunsVerdict) {
   for (const bool comes_far : {false, true}) {

@@ -220,6 +220,8 @@ class RemedySearch {
       for (std::size_t at = begin; at < end; ++at) {
         Outcome outcome{sets[at], false, false, 0};
         plan_.changes.push_back(described(sets[at], results[at - begin], outcome));
+        if (outcome.fits)
+          reruns_.tell(fmt::format("{} fits: needs {}", label(sets[at]), format_bytes(outcome.needed_bytes)));
         learn(outcome);
         outcomes_.push_back(std::move(outcome));
       }

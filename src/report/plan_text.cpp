@@ -232,12 +232,12 @@ std::string sizes_of(const Plan& plan, bool brief) {
              cut_text(plan);
     case Verdict::kFitsUntil:
       return fmt::format(
-                 "Memory grows with every {}{}. It needs {} after {} of the {}, and the GPU is full at about {} {}{}.",
-                 unit_text(plan), plan.until_unit == "step" ? round_text(plan) : "", needed, seen_rounds_text(plan),
+                 "Memory grows with every {}{}: after {} it needs {} of the {}, and the GPU is full at about {} {}{}.",
+                 unit_text(plan), plan.until_unit == "step" ? round_text(plan) : "", seen_rounds_text(plan), needed,
                  capacity, unit_text(plan), format_count(plan.until_step),
                  plan.until_latest == 0
                      ? ""
-                     : fmt::format(" to {}, for it does not grow evenly", format_count(plan.until_latest))) +
+                     : fmt::format(" to {}, because it does not grow evenly", format_count(plan.until_latest))) +
              estimated + loop_text(plan) + more(at_end_text(plan) + not_seen) + cut_text(plan);
     case Verdict::kUnplanned:
       return fmt::format("{}{}. Whether it fits is not known.", plan.unplanned,
@@ -425,7 +425,8 @@ static void print_brief(Page& page, const Plan& plan, const PlanContext& context
   if (plan.gpu && (plan.gpu->capacity_source == "assumed" || plan.gpu->context_source == "assumed"))
     page.row("assumed", fmt::format("{} for the CUDA context and libraries", format_bytes(plan.gpu->context_bytes)));
   print_fits(page, plan, false);
-  if (context.leak != nullptr) return;  // the finding below is what to mend
+  const bool any_fits = std::ranges::any_of(plan.changes, [](const PlanChange& c) { return c.tried && c.fits; });
+  if (context.leak != nullptr && !any_fits) return;  // the finding below is what to mend
   print_best_remedy(page, plan, context.perhaps_leak);
 }
 

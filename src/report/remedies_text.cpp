@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kRemediesShown = 3;
 constexpr std::size_t kDiffLinesShown = 8;
+constexpr std::uint64_t kCostOfBatch = 30;  // as a remedy; what asks for less comes before it
 
 // With the rounds of a loop that were not run.
 std::uint64_t needed_as_is(const Plan& plan) {
@@ -100,12 +101,12 @@ std::string result_of(const Plan& plan, const PlanChange& change, bool wanted) {
   if (format_bytes(change.most_needed()) != format_bytes(change.needed_bytes))
     result += fmt::format(" (at most {})", format_bytes(change.most_needed()));
   if (difference != 0) result += fmt::format(", {} {}", format_bytes(difference), saved != 0 ? "less" : "more");
-  if (!wanted) return result;
+  if (!wanted) return "it " + result;
   if (change.until != 0)
     return fmt::format("it fits until about {} {}: {}", change.until_unit, format_count(change.until), result);
-  return (!change.fits                                            ? "not enough: "
-          : plan.gpu && is_tight(*plan.gpu, change.most_needed()) ? "fits, but tightly: "
-                                                                  : "fits: ") +
+  return (!change.fits                                            ? "it is not enough: "
+          : plan.gpu && is_tight(*plan.gpu, change.most_needed()) ? "it fits, but tightly: "
+                                                                  : "it fits: ") +
          result;
 }
 
@@ -166,7 +167,7 @@ void print_change(Page& page, const Plan& plan, const PlanChange& change, bool w
   }
   const bool saves = saved_by(plan, change) != 0;
   page.item(change.fits || (!wanted && saves) ? page.yes() : page.no(),
-            fmt::format("{}{}. By {}, {}.", what, detail, change.kind == "setting" ? "a replay" : "a dry run",
+            fmt::format("{}{}. In {} {}.", what, detail, change.kind == "setting" ? "a replay" : "a dry run",
                         result_of(plan, change, wanted)));
   if (!verbose || change.instructions.size() <= 1) return;
   for (const std::string& one : change.instructions) page.paragraph(6, page.clean(one), Style::kDim);
@@ -235,7 +236,10 @@ void print_remedies(Page& page, const Plan& plan, bool verbose, const Finding* p
 void print_best_remedy(Page& page, const Plan& plan, const Finding* perhaps_leak) {
   const bool wanted = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided() || is_full_in_cut_loop(plan);
   if (!wanted) return;
-  if (perhaps_leak != nullptr)
+  const bool ends_it = std::ranges::any_of(plan.changes, [](const PlanChange& change) {
+    return change.tried && change.fits && change.remedies == std::vector<std::string>{"no_grad"};
+  });
+  if (perhaps_leak != nullptr && !ends_it)
     return page.row("fix", fmt::format("{} piled up at one line (memory/leak, below): fix that first, unless it is "
                                        "intended.",
                                        format_bytes(perhaps_leak->bytes)));
@@ -245,16 +249,19 @@ void print_best_remedy(Page& page, const Plan& plan, const Finding* perhaps_leak
   if (!batch_fits && !change_fits) {
     const auto tried =
         std::count_if(plan.changes.begin(), plan.changes.end(), [](const PlanChange& change) { return change.tried; });
-    if (tried != 0)
+    if (!plan.changes_skipped.empty())
+      page.row("fix", page.clean(plan.changes_skipped));
+    else if (tried != 0)
       page.row("fix", tried == 1 ? "One change was tried, and is not enough."
                                  : fmt::format("{} changes were tried, and none is enough.", tried));
     const std::string enough = smallest_as_is(plan);
     if (!enough.empty())
-      page.row(tried != 0 ? "" : "fix", fmt::format("The smallest GPU on which it fits: {}.", page.clean(enough)));
+      page.row(tried != 0 || !plan.changes_skipped.empty() ? "" : "fix",
+               fmt::format("The smallest GPU on which it fits: {}.", page.clean(enough)));
     return;
   }
   page.blank();
-  if (batch_fits) {
+  if (batch_fits && !(change_fits && told.front()->cost < kCostOfBatch)) {
     print_vary(page, *plan.vary);
     if (!plan.vary->command.empty())
       page.line({{"        " + page.clean(fmt::format("{}", fmt::join(plan.vary->command, " "))), Style::kGood}});

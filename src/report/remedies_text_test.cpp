@@ -53,6 +53,46 @@ TEST(RemediesText, ALineOfADiffIsWhole) {
   }
 }
 
+// Of a program to which no change was made: why, and what to do, is the fix of the short page.
+TEST(RemediesText, WhyNothingWasTriedIsTheFix) {
+  Report report;
+  report.plan = plan_with_changes();
+  report.plan->vary.reset();
+  report.plan->changes[0].fits = false;
+  TerminalOptions options;
+  options.width = 100;
+  options.brief = true;
+  EXPECT_NE(to_terminal(report, options).find("fix         One change was tried"), std::string::npos);
+  report.plan->changes_skipped = "Use torch.cdist(a, b).";
+  const std::string text = to_terminal(report, options);
+  EXPECT_NE(text.find("fix         Use torch.cdist(a, b)."), std::string::npos) << text;
+  EXPECT_EQ(text.find("was tried"), std::string::npos) << text;
+}
+
+// What was tried and ends the growth is a better answer than that there is a growth.
+TEST(RemediesText, ATriedNoGradIsTheFixOfWhatPilesUp) {
+  for (const char* remedy : {"no_grad", "autocast"}) {
+    Report report = samples::out_of_memory();
+    Finding& leak = report.findings.emplace_back();
+    leak.rule = "memory/leak";
+    leak.severity = Severity::kWarning;
+    leak.location = {"/home/ada/llm/eval.py", 7, "evaluate", "", ""};
+    leak.evidence = {{"full_at_step", 114}};
+    Plan plan = plan_with_changes();
+    plan.failed = true;
+    plan.changes[0].remedies = {remedy};
+    plan.changes[0].cost = 10;
+    attach_plan(report, std::move(plan));
+    TerminalOptions options;
+    options.width = 100;
+    options.brief = true;
+    const std::string text = to_terminal(report, options);
+    const bool ends_it = std::string_view(remedy) == "no_grad";
+    EXPECT_EQ(text.find("Use checkpointing") != std::string::npos, ends_it) << text;
+    EXPECT_EQ(text.find("fix that first") == std::string::npos, ends_it) << text;
+  }
+}
+
 TEST(RemediesText, WhatGrowsWithARemedyIsNotSaidToFit) {
   for (const std::uint64_t until : {0u, 894u}) {
     Report report;
@@ -97,7 +137,7 @@ TEST(RemediesText, WhatMendsALoopThatWasCutShortIsTold) {
       options.brief = brief;
       const std::string text = to_terminal(report, options);
       EXPECT_EQ(
-          text.find("Use checkpointing. By a dry run, fits: needs 2.00 GiB, 10.00 GiB less.") != std::string::npos,
+          text.find("Use checkpointing. In a dry run it fits: needs 2.00 GiB, 10.00 GiB less.") != std::string::npos,
           until == 0)
           << text;
       EXPECT_NE(text.find("FITS UNTIL ABOUT ROUND 159"), std::string::npos) << text;

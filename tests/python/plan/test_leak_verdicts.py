@@ -83,3 +83,34 @@ def test_a_loop_that_is_cut_short_and_fills_the_gpu_does_not_fit(binary, tmp_pat
         (one["severity"], one["location"]["line"]) for one in report["findings"] if one["rule"] == "memory/leak"
     ] == [("error", 12)]
     assert done.returncode == 1
+
+
+FULL_OF_GRAPHS = """
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(512, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 512)).cuda()
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+batch_size = 4096
+total = 0
+for step in range(60):
+    out = model(torch.randn(batch_size, 512, device="cuda"))
+    loss = out.pow(2).mean()
+    opt.zero_grad(); loss.backward(RETAIN); opt.step()
+    total += KEPT
+"""
+
+
+@pytest.mark.parametrize("retain, kept, gpu", [("retain_graph=True", "loss", "2GiB"), ("", "loss.detach()", "720MiB")])
+def test_where_a_leak_fills_the_gpu_no_smaller_batch_is_looked_for(binary, tmp_path, retain, kept, gpu):
+    (tmp_path / "train.py").write_text(FULL_OF_GRAPHS.replace("RETAIN", retain).replace("KEPT", kept))
+    asked = [binary, "plan", "--gpu", gpu, "--format", "json", "--", sys.executable, "train.py"]
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=tmp_path)
+    plan = json.loads(done.stdout)["plan"]
+    assert plan["verdict"] == "does-not-fit", done.stderr
+    leaks = bool(retain)
+    assert ("No other change was tried" in plan["changes_skipped"]) == leaks, plan
+    assert bool(plan["vary"]) != leaks
+    # the verdict is said while changes are still to be tried
+    said = done.stderr.index("; trying what would make it fit")
+    assert "does not fit" in done.stderr[:said]
+    assert ("faultline: trying " in done.stderr or "looking for" in done.stderr) != leaks
+    assert all(done.stderr.index(line) > said for line in ("faultline: trying ", "looking for") if line in done.stderr)
