@@ -27,6 +27,48 @@ struct ExplainOptions {
   OutputOptions output;
 };
 
+// Where the input does not say how large its GPU is.
+void say_gpu(const Gpu& gpu, std::vector<Input>& inputs) {
+  bool stated = false;
+  for (Input& input : inputs) {
+    for (InputPart& part : input.parts) {
+      StatedError& error = part.statements.error;
+      if (error && !error.capacity) error.capacity = ByteInterval::exactly(gpu.capacity_bytes);
+      for (Device& device : part.trace.devices) {
+        if (device.capacity_bytes == 0)
+          device.capacity_bytes = gpu.capacity_bytes;
+        else if (device.capacity_bytes != gpu.capacity_bytes)
+          stated = true;
+        if (device.name.empty()) device.name = gpu.full_name;
+      }
+    }
+  }
+  if (stated)
+    hint(
+        "--gpu: the input says itself how large its GPU is, and is judged by that; faultline replay --gpu asks what "
+        "another one would do");
+  if (!gpu.note.empty()) hint("--gpu: " + std::string(gpu.note));
+}
+
+Status save_trace(const ExplainOptions& options, const std::vector<Input>& inputs) {
+  const std::string& path = options.save_trace;
+  if (options.paths.size() != 1) return Error{"--save-trace takes one input", {}, {}};
+  if (is_same_file(path, options.paths.front()))
+    return Error{"--save-trace: " + path + " is the input itself; give another name", {}, {}};
+  if (!may_be_overwritten(path))
+    return Error{"--save-trace: " + path + " is there already and is no Faultline trace; give another name", {}, {}};
+  if (inputs.empty()) return Ok{};
+  if (const std::vector<InputPart>& parts = inputs.front().parts; parts.size() > 1)
+    return Error{"--save-trace writes one trace, and this has " + std::to_string(parts.size()) + " (" + parts[0].name +
+                     ", " + parts[1].name + (parts.size() > 2 ? ", …" : "") +
+                     "): name the file of one of them, for example FOLDER/process-12.faultline",
+                 {},
+                 {}};
+  Status saved = write_trace_file(inputs.front().parts.front().trace, path);
+  if (!saved) return Error{saved.error().message(path), {}, {}};
+  return Ok{};
+}
+
 int explain(const ExplainOptions& options) {
   std::optional<Gpu> gpu;
   if (!options.gpu.empty()) {
@@ -45,27 +87,7 @@ int explain(const ExplainOptions& options) {
     else
       status = fail(input.error().message(path == "-" ? "standard input" : path));
   }
-  if (gpu) {
-    bool stated = false;
-    for (Input& input : inputs) {
-      for (InputPart& part : input.parts) {
-        StatedError& error = part.statements.error;
-        if (error && !error.capacity) error.capacity = ByteInterval::exactly(gpu->capacity_bytes);
-        for (Device& device : part.trace.devices) {
-          if (device.capacity_bytes == 0)
-            device.capacity_bytes = gpu->capacity_bytes;
-          else if (device.capacity_bytes != gpu->capacity_bytes)
-            stated = true;
-          if (device.name.empty()) device.name = gpu->full_name;
-        }
-      }
-    }
-    if (stated)
-      hint(
-          "--gpu: the input says itself how large its GPU is, and is judged by that; faultline replay --gpu asks what "
-          "another one would do");
-    if (!gpu->note.empty()) hint("--gpu: " + std::string(gpu->note));
-  }
+  if (gpu) say_gpu(*gpu, inputs);
   share_device_sizes(inputs);
   const bool has_report = std::any_of(inputs.begin(), inputs.end(), [](const Input& i) { return !i.report.empty(); });
   if (has_report &&
@@ -73,21 +95,10 @@ int explain(const ExplainOptions& options) {
     return fail("a report holds no events, so there is no trace to write; give the recording itself");
   if (has_report && gpu) hint("--gpu: a report is shown as it was written");
   if (!options.save_trace.empty()) {
-    if (options.paths.size() != 1) return fail("--save-trace takes one input");
-    if (is_same_file(options.save_trace, options.paths.front()))
-      return fail("--save-trace: " + options.save_trace + " is the input itself; give another name");
-    if (!may_be_overwritten(options.save_trace))
-      return fail("--save-trace: " + options.save_trace +
-                  " is there already and is no Faultline trace; give another name");
-    if (inputs.empty()) return status;
-    if (const std::vector<InputPart>& parts = inputs.front().parts; parts.size() > 1)
-      return fail("--save-trace writes one trace, and this has " + std::to_string(parts.size()) + " (" + parts[0].name +
-                  ", " + parts[1].name + (parts.size() > 2 ? ", …" : "") +
-                  "): name the file of one of them, for example FOLDER/process-12.faultline");
-    if (Status saved = write_trace_file(inputs.front().parts.front().trace, options.save_trace); !saved)
-      return fail(saved.error().message(options.save_trace));
+    if (Status saved = save_trace(options, inputs); !saved) return fail(saved.error().message());
   }
-  if (options.output.format == kTextTrace && !inputs.empty()) {
+  if (inputs.empty()) return status;
+  if (options.output.format == kTextTrace) {
     if (inputs.size() == 1 && inputs.front().parts.size() == 1)
       return progress.reset(), write_out(trace_to_text(inputs.front().parts.front().trace), status);
     return fail(
@@ -95,7 +106,7 @@ int explain(const ExplainOptions& options) {
         "FOLDER/process-12.faultline");
   }
   progress->step("judging what was recorded");
-  if (options.output.format == kPerfetto && !inputs.empty()) {
+  if (options.output.format == kPerfetto) {
     const std::vector<view::Viewed> viewed = look_at_each(inputs);
     for (const view::Viewed& one : viewed) status = std::max(status, exit_status(one.report));
     progress.reset();
@@ -106,7 +117,6 @@ int explain(const ExplainOptions& options) {
     reports.push_back(make_report(input));
     status = std::max(status, exit_status(reports.back()));
   }
-  if (reports.empty()) return status;
   progress.reset();
   std::string text = rendered(reports, options.output);
   if (options.output.format == "json" && reports.size() == 1 && options.paths.size() > 1) text = "[" + text + "]\n";

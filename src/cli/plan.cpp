@@ -124,12 +124,133 @@ Result<Held> held_against(const PlanArguments& arguments, const std::vector<Gpu>
   return held;
 }
 
+// What cannot begin is refused before it costs an earlier run its folder; empty: it can.
+std::string why_not_begin(const PlanArguments& arguments, const PlanQuestion& question) {
+  if (Status confined = confine::may_confine(); !confined && !arguments.limits.allow_writes)
+    return confined.error().message() +
+           ", so what the program writes could not be kept apart from your files. Nothing was run; --allow-writes "
+           "runs it all the same, once";
+  if (!question.names_gpu() && !question.vary.empty())
+    return "--vary needs --gpu: what is the largest that fits depends on it";
+  if (!question.names_gpu() && question.try_changes)
+    return "--try needs --gpu: whether a change is enough depends on it";
+  if (arguments.limits.allow_writes && arguments.limits.offline)
+    return "--offline needs the program to be watched, and --allow-writes leaves it alone";
+  if (Status found = confine::find_program(question.command.front()); !found) return found.error().message();
+  return {};
+}
+
+DryRunJob job_of(const PlanArguments& arguments, const PlanQuestion& question, std::vector<OperationMemory> op_memory) {
+  return {question.command,
+          {shown_gpus(question.gpus),
+           !question.names_gpu(),
+           question.real,
+           arguments.steps.value_or(kSteps),
+           arguments.seconds.value_or(kSeconds),
+           arguments.steps ? 0 : kQuickSeconds,
+           !arguments.steps,
+           {},
+           {},
+           question.ranks,
+           0,
+           std::move(op_memory)},
+          question.folder,
+          arguments.limits,
+          question.folder,
+          arguments.function.empty()};
+}
+
+// How long the first run took, and the longest of those that came after it: what is tried further takes its time by them.
+class Reruns {
+ public:
+  explicit Reruns(double first_seconds) : first_seconds_(first_seconds), longest_(first_seconds) {}
+  double seconds_left() const {
+    const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - begun_;
+    return std::max(kTryingSeconds - first_seconds_, kTryingRounds * longest_) - gone.count();
+  }
+  std::vector<DryRunResult> run(const PlanParts& parts, const DryRunJob& job, const std::vector<Attempt>& attempts,
+                                const GivenInput& input) {
+    std::vector<DryRunResult> results = run_quietly(parts, job, attempts, input);
+    for (const DryRunResult& result : results) longest_ = std::max(longest_, result.seconds);
+    return results;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  double first_seconds_, longest_;
+};
+
 // While changes are tried: "does not fit, 3.75 GiB too little, at train.py:18; trying what would make it fit".
 void say_verdict(const Plan& plan) {
   const Location& at = plan.failed_at;
   const std::string place =
       at.known() ? ", at " + at.file.substr(at.file.rfind('/') + 1) + line_behind(at.file, at.line) : std::string();
   hint(summary_of(plan) + place + "; trying what would make it fit");
+}
+
+int tell_plan(const PlanArguments& arguments, const Held& held, PlannedRun& planned, const std::string& folder) {
+  Plan& plan = planned.plan;
+  const bool folder_stays = arguments.function.empty();
+  if (!folder_stays) {
+    plan.command = arguments.function;
+    plan.folder.clear();
+  }
+  plan.versions.faultline = FAULTLINE_VERSION;
+  Report report = make_report(planned.trace, planned.judgement);
+  report.input_path = plan.folder;
+  if (held.budget) plan.budget = judge_budget(plan, *held.budget);
+  if (held.base) plan.comparison = compare_with_base(*held.base, report, plan, held.allowed);
+  attach_plan(report, std::move(plan));
+  if (Status written = write_report(folder, to_json(report)); !written) hint(written.error().message());
+  if (arguments.output.format == kPerfetto) {
+    const Result<Input> left = open_input(folder);
+    if (!left) return fail(left.error().message(shown_folder(folder)));
+    return write_perfetto(look_at_each({&*left, 1}), exit_status(report));
+  }
+  return tell_run(report, arguments.output, folder_stays ? shown_folder(folder) : "");
+}
+
+// The program is run, and run again with what may help.
+int run_plan(const PlanArguments& arguments, const PlanQuestion& question, const PlanParts& parts, const Held& held,
+             std::vector<OperationMemory> op_memory) {
+  const std::string& folder = question.folder;
+  const auto give_up = [&](const std::string& why) {
+    remove_own_folder(folder);
+    return fail(why);
+  };
+  const DryRunJob job = job_of(arguments, question, std::move(op_memory));
+  // only what keeps files aside sees what the program reads, and can keep that too
+  const GivenInput input(arguments.limits.allow_writes ? std::string() : folder);
+  if (question.may_run_again && input.is_gone())
+    hint(
+        "further runs of the program have nothing to read: standard input is no plain file, and with --allow-writes "
+        "what comes through it is not kept");
+  const std::string started = utc_now();
+  Result<DryRunResult> first =
+      run_in_foreground(parts, job, input, arguments.output.is_for_people() ? Output::kAsIs : Output::kToStandardError);
+  if (!first) return give_up(first.error().message());
+  if (Status written =
+          write_command(folder, {"plan", question.command, started, first->status, first->seconds, {}, {}});
+      !written)
+    hint(written.error().message());
+  if (const std::string why = nothing_planned(question, *first); !why.empty())
+    return give_up(why + (interrupted()        ? "; it was interrupted"
+                          : first->out_of_time ? "; it was stopped because its time was over (--seconds)"
+                                               : ""));
+  const ListedAtEnd listed(folder);
+  // from here on they end the runs that are still to come, and the report is made all the same
+  const InterruptsNoted noted;
+  const DryRunJob again = as_far_again(job, *first->main());
+  Reruns reruns(first->seconds);
+  const auto run_attempts = [&](const std::vector<Attempt>& attempts) {
+    return reruns.run(parts, again, attempts, input);
+  };
+  const auto seconds_left = [&] { return reruns.seconds_left(); };
+  Result<std::unique_ptr<PlannedRun>> planned = make_plan(
+      question, *first,
+      {run_attempts, hint, interrupted, question.try_changes ? std::function<double()>() : seconds_left, say_verdict});
+  if (!planned) return fail(planned.error().message());
+  return tell_plan(arguments, held, **planned, folder);
 }
 
 int plan(const PlanArguments& arguments) {
@@ -145,104 +266,15 @@ int plan(const PlanArguments& arguments) {
   question.seconds_asked = arguments.seconds.has_value();
   Result<PlanParts> parts = find_plan_parts();
   if (!parts) return fail(parts.error().message());
-  if (Status confined = confine::may_confine(); !confined && !arguments.limits.allow_writes) {
-    return fail(confined.error().message() +
-                ", so what the program writes could not be kept apart from your files. Nothing was run; --allow-writes "
-                "runs it all the same, once");
-  }
   Result<std::vector<OperationMemory>> op_memory = operations_memory(arguments.op_memory);
   if (!op_memory) return fail("--op-memory: " + op_memory.error().message());
-  if (!question.names_gpu() && !question.vary.empty())
-    return fail("--vary needs --gpu: what is the largest that fits depends on it");
-  if (!question.names_gpu() && question.try_changes)
-    return fail("--try needs --gpu: whether a change is enough depends on it");
-  if (arguments.limits.allow_writes && arguments.limits.offline)
-    return fail("--offline needs the program to be watched, and --allow-writes leaves it alone");
-  // what cannot begin does not cost an earlier run its folder
-  if (Status found = confine::find_program(question.command.front()); !found) return fail(found.error().message());
+  if (const std::string why_not = why_not_begin(arguments, question); !why_not.empty()) return fail(why_not);
   const OwnFolder made = make_run_folder(arguments.folder, question.command);
   if (made.outcome != OwnFolder::Outcome::kMade) return fail(made.why_not);
-  const std::string& folder = made.path;
-  const auto give_up = [&](const std::string& why) {
-    remove_own_folder(folder);
-    return fail(why);
-  };
-  question.folder = folder;
+  question.folder = made.path;
   // A program that writes for real is not run again unasked: it would find what it left, and leave it once more.
   question.may_run_again = !arguments.limits.allow_writes || question.try_changes || !question.vary.empty();
-
-  const DryRunJob job{question.command,
-                      {shown_gpus(question.gpus),
-                       !question.names_gpu(),
-                       question.real,
-                       arguments.steps.value_or(kSteps),
-                       arguments.seconds.value_or(kSeconds),
-                       arguments.steps ? 0 : kQuickSeconds,
-                       !arguments.steps,
-                       {},
-                       {},
-                       arguments.question.ranks,
-                       0,
-                       std::move(*op_memory)},
-                      folder,
-                      arguments.limits,
-                      folder,
-                      arguments.function.empty()};
-  // only what keeps files aside sees what the program reads, and can keep that too
-  const GivenInput input(arguments.limits.allow_writes ? std::string() : folder);
-  if (question.may_run_again && input.is_gone())
-    hint(
-        "further runs of the program have nothing to read: standard input is no plain file, and with --allow-writes "
-        "what comes through it is not kept");
-  const std::string started = utc_now();
-  Result<DryRunResult> first = run_in_foreground(
-      *parts, job, input, arguments.output.is_for_people() ? Output::kAsIs : Output::kToStandardError);
-  if (!first) return give_up(first.error().message());
-  if (Status written =
-          write_command(folder, {"plan", question.command, started, first->status, first->seconds, {}, {}});
-      !written)
-    hint(written.error().message());
-  if (const std::string why = nothing_planned(question, *first); !why.empty())
-    return give_up(why + (interrupted()        ? "; it was interrupted"
-                          : first->out_of_time ? "; it was stopped because its time was over (--seconds)"
-                                               : ""));
-  const ListedAtEnd listed(folder);
-  const InterruptsNoted
-      noted;  // from here on they end the runs that are still to come, and the report is made all the same
-  const DryRunJob again = as_far_again(job, *first->main());
-  double longest_rerun = first->seconds;
-  const auto seconds_left = [&, begun = std::chrono::steady_clock::now()] {
-    const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - begun;
-    return std::max(kTryingSeconds - first->seconds, kTryingRounds * longest_rerun) - gone.count();
-  };
-  const auto run_attempts = [&](const std::vector<Attempt>& attempts) {
-    std::vector<DryRunResult> results = run_quietly(*parts, again, attempts, input);
-    for (const DryRunResult& result : results) longest_rerun = std::max(longest_rerun, result.seconds);
-    return results;
-  };
-  Result<std::unique_ptr<PlannedRun>> planned = make_plan(
-      question, *first,
-      {run_attempts, hint, interrupted, question.try_changes ? std::function<double()>() : seconds_left, say_verdict});
-  if (!planned) return fail(planned.error().message());
-
-  Plan& plan = (*planned)->plan;
-  if (!job.folder_stays) {
-    plan.command = arguments.function;
-    plan.folder.clear();
-  }
-  plan.versions.faultline = FAULTLINE_VERSION;
-  Report report = make_report((*planned)->trace, (*planned)->judgement);
-  report.input_path = plan.folder;
-  if (held->budget) plan.budget = judge_budget(plan, *held->budget);
-  if (held->base) plan.comparison = compare_with_base(*held->base, report, plan, held->allowed);
-  attach_plan(report, std::move(plan));
-  if (Status written = write_report(folder, to_json(report)); !written) hint(written.error().message());
-  if (arguments.output.format == kPerfetto) {
-    const Result<Input> input = open_input(folder);
-    if (!input) return fail(input.error().message(shown_folder(folder)));
-    return write_perfetto(look_at_each({&*input, 1}), exit_status(report));
-  }
-  return tell_run(report, arguments.output, job.folder_stays ? shown_folder(folder) : "");
+  return run_plan(arguments, question, *parts, *held, std::move(*op_memory));
 }
 
 // CLI11 takes -1 for a very large number.

@@ -55,8 +55,11 @@ Handler reaches(int process) {
   return [=](const Asked& call) { return reach_call(call, process); };
 }
 
-const std::unordered_map<int, Handler>& handlers() {
-  static const std::unordered_map<int, Handler> list = {
+using Handlers = std::unordered_map<int, Handler>;
+
+// What looks for files, and at them.
+const Handlers& handlers_of_looks() {
+  static const Handlers list = {
       {SYS_open,
        [](const Asked& c) {
          return open_call(c, {kNoFolder, 0, c.number(1), c.number(2)});
@@ -92,6 +95,13 @@ const std::unordered_map<int, Handler>& handlers() {
       {SYS_execveat, reads_by_flags(0, 1, 4)},
       {SYS_chdir, change_folder},
       {SYS_getcwd, working_folder},
+  };
+  return list;
+}
+
+// What changes them.
+const Handlers& handlers_of_changes() {
+  static const Handlers list = {
       {SYS_truncate, attributes(kNoFolder, 0, true, false)},
       {SYS_chmod, attributes(kNoFolder, 0, true, true)},
       {SYS_fchmodat, attributes(0, 1, true, true)},
@@ -132,6 +142,13 @@ const std::unordered_map<int, Handler>& handlers() {
       {SYS_renameat2, [](const Asked& c) { return rename_call(c, 0, 1, 2, 3, c.number(4)); }},
       {SYS_link, [](const Asked& c) { return link_call(c, kNoFolder, 0, kNoFolder, 1, 0); }},
       {SYS_linkat, [](const Asked& c) { return link_call(c, 0, 1, 2, 3, c.number(4)); }},
+  };
+  return list;
+}
+
+// What speaks to others: sockets, the standard input, processes, the machine's settings.
+const Handlers& handlers_of_others() {
+  static const Handlers list = {
       {SYS_bind, bind_call},
       {SYS_connect, connect_call},
       {SYS_sendto, send_to_call},
@@ -191,6 +208,16 @@ const std::unordered_map<int, Handler>& handlers() {
       {SYS_capset, rights_call},
   };
   return list;
+}
+
+const Handlers& handlers() {
+  static const Handlers all = [] {
+    Handlers list = handlers_of_looks();
+    list.insert(handlers_of_changes().begin(), handlers_of_changes().end());
+    list.insert(handlers_of_others().begin(), handlers_of_others().end());
+    return list;
+  }();
+  return all;
 }
 
 // The filter looks at the arguments of these before it lets them stop.

@@ -9,6 +9,7 @@
 #include "rules/describe.h"
 #include "rules/leak/held_by.h"
 #include "rules/leak/left_at_exit.h"
+#include "rules/leak/reason.h"
 #include "rules/rule.h"
 
 namespace faultline {
@@ -142,34 +143,6 @@ WhenFull when_full(const Facts& facts, const Growth& growth, std::uint32_t failu
   return full;
 }
 
-// What the survivors say about who holds them.
-struct Reason {
-  std::string text;
-  std::string advice;
-  // results that are collected one by one: a buffer that is not full yet grows like a leak
-  bool may_be_filling = false;
-};
-
-// As it was seen in the program itself.
-Reason reason_for(const Holding& holding) {
-  const std::string& holder = holding.holder;
-  if (holding.by_graph) {
-    return {
-        std::string(holding.only_graph ? "No object of the program refers to those that were looked at: an autograd "
-                                         "graph holds them"
-                                       : "They are kept with their autograd graph, which keeps its activations") +
-            (holder.empty() ? "" : ". What is kept with its graph: " + holder),
-        "Keep values, not graphs: keep `.detach()` of it (or `.item()` for a loss); forward passes that no backward "
-        "pass follows run under `torch.no_grad()`.",
-        holding.limit_bytes != 0};
-  }
-  return {"Held by " + holder +
-              (holding.graph_is_freed ? ", on the GPU; of their graph nothing is kept, so `.detach()` saves nothing"
-                                      : ", on the GPU and without a graph"),
-          "Move what is kept to the host (`.cpu()`), keep only the number you need (`.item()`), or drop it.",
-          holding.limit_bytes != 0};
-}
-
 // "at this line"; an allocator's own log has no lines, only operations.
 std::string made_where(const Location& location, const char* preposition = "at") {
   return location.file.empty() && !location.op.empty() ? "by " + location.op : std::string(preposition) + " this line";
@@ -221,113 +194,182 @@ std::string_view words_for(const Growth& growth) {
   }
 }
 
-constexpr std::string_view kOrFilling = ", or a buffer that is still filling: its limit is not in the recording";
+// A line whose memory grows round by round, and what is known of it.
+struct Leak {
+  const Facts& facts;
+  const Growth& growth;
+  std::size_t slot = 0;
+  StackId blamed;
+  bool has_framework = false;
+  bool at_failure = false;
+  std::optional<Holding> holding;
+  Reason reason;
 
-// A loop that computes gradients cannot do without them.
-bool trains(const Facts& facts) {
-  if (!facts.steps.ends.empty()) return true;
-  for (std::size_t stack = 1; stack < facts.trace.stacks.size(); ++stack) {
-    if (facts.stacks.has(StackId(static_cast<std::uint32_t>(stack)), kInBackward)) return true;
+  const DeviceUsage& usage() const { return facts.usage[slot]; }
+  bool ran_out() const { return !usage().failures.empty(); }
+  // What is proved is what the page prints: each of the marked rounds kept so much, and the device's use rose by all of it.
+  bool is_marked() const {
+    return growth.full_rounds != 0 && growth.least_bytes != 0 &&
+           growth.rise_bytes >= growth.full_rounds * growth.least_bytes;
   }
-  return false;
+  bool is_proved() const {
+    const bool plain = !has_framework && growth.kept_count >= growth.rounds && growth.in_every_stretch;
+    return (is_marked() || plain) && growth.rounds >= 20 && !growth.let_go_later && !reason.may_be_filling;
+  }
+  // Who holds it has a limit, and there is room for all of it.
+  bool has_room() const {
+    if (ran_out() || !holding || holding->limit_bytes == 0) return false;
+    const std::uint64_t to_come =
+        holding->limit_bytes > growth.kept_bytes ? holding->limit_bytes - growth.kept_bytes : 0;
+    return rounds_until_full(facts, slot, usage(), 1) >= static_cast<std::int64_t>(to_come);
+  }
+  bool may_be_meant() const {
+    return growth.let_go_later || growth.rounds_by == RoundsBy::kMany ||
+           (has_framework && growth.rounds_by == RoundsBy::kAlike) || growth.rounds_by == RoundsBy::kLooks ||
+           (growth.in_place && growth.rounds_by == RoundsBy::kSizes);
+  }
+  Severity severity() const {
+    return has_room() ? Severity::kNote : may_be_meant() ? Severity::kWarning : Severity::kError;
+  }
+  std::string unit() const {
+    return growth.rounds_by == RoundsBy::kSteps ? "step" : growth.rounds_by == RoundsBy::kLooks ? "look" : "round";
+  }
+};
+
+std::int64_t number(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+
+// It was seen by whom it is held, in the program itself.
+bool is_seen(const Growth& growth, const std::optional<Holding>& holding) {
+  return holding && !growth.in_place && (holding->by_graph || !holding->holder.empty());
 }
 
-Reason reason_for(const Facts& facts, const Growth& growth, bool has_framework, bool alone, bool trains) {
-  const std::uint16_t device = facts.lifetimes.birth(growth.stacks.front().oldest).device;
-  const auto is_pool = [&](const Heap& heap) { return heap.kind == HeapKind::kBfc && heap.device == device; };
-  const auto framework = facts.trace.properties.find("bfc.framework");
-  const bool is_jax = framework != facts.trace.properties.end() && framework->second == "jax";
-  const bool has_pool = std::any_of(facts.trace.heaps.begin(), facts.trace.heaps.end(), is_pool);
-  if (growth.rounds_by == RoundsBy::kLooks || (has_pool && is_jax)) {
-    return {
-        "What this line makes stays: something appends it to a list, a dict or an attribute. Something that is filled "
-        "on purpose, and is not full yet, looks the same; it is a leak if the loop is to go on",
-        "If the loop goes on, drop what is no longer needed, keep it on the host (`jax.device_get(x)`), or keep only "
-        "the number you need (`float(x)`, which waits for it).",
-        true};
+std::string told_by_rounds(const Leak& leak, const Location& location) {
+  const Growth& growth = leak.growth;
+  const std::string unit = leak.unit();
+  const std::string held =
+      growth.let_go_later ? "s were held at the end of the last of them and freed later, " : "s are still held, ";
+  const std::string pace = !leak.is_marked() ? format_bytes(growth.bytes_per_round) + " a " + unit + " on average"
+                           : growth.least_bytes == growth.bytes_per_round
+                               ? format_bytes(growth.least_bytes) + " each " + unit
+                               : "at least " + format_bytes(growth.least_bytes) + " each " + unit;
+  const std::uint64_t here = kept_under(leak.facts, growth, location);
+  const bool all_here = here == 0 || here >= growth.kept_count;  // 0: a line that stands for a thread without any
+  const bool inside = leak.facts.stacks.has(growth.stacks.front().stack, kInModuleCall);
+  return "Memory grows by " + pace + ": " + format_count(growth.kept_count) +
+         (leak.has_framework ? " tensors" : " allocations") + (all_here ? "" : ", " + format_count(here) + " of them") +
+         " made " + made_where(location, inside ? "under" : "at") + (all_here ? "" : ",") + " in " +
+         format_count(growth.rounds) + " " + unit + held + format_bytes(growth.kept_bytes) + " in all.";
+}
+
+std::string told_by_looks(const Leak& leak) {
+  const Growth& growth = leak.growth;
+  return "Memory grows: the arrays that are alive were looked at " + format_count(growth.rounds) +
+         " times since this line made the first, and " +
+         std::string(leak.is_marked() ? "each time at least " + format_bytes(growth.least_bytes) + " more"
+                                      : "nearly each time more") +
+         " of them were there; at the end " + format_count(growth.kept_count) + ", " + format_bytes(growth.kept_bytes) +
+         " in all.";
+}
+
+std::string told_in_place(const Leak& leak) {
+  const Growth& growth = leak.growth;
+  return (growth.kept_count == 1
+              ? std::string("The tensor that is made at this line grows by ")
+              : "The " + format_count(growth.kept_count) + " tensors that this line makes grow by ") +
+         std::string(growth.least_bytes == growth.bytes_per_round ? "" : "at least ") +
+         format_bytes(growth.least_bytes) + " each " + leak.unit() + ": after " + format_count(growth.rounds) + " " +
+         leak.unit() + (growth.kept_count == 1 ? "s it has " : "s they have ") + format_bytes(growth.kept_bytes) + ".";
+}
+
+// Of a program whose memory ran out: the round in which that was, and what was held then.
+void tell_when_full(const Leak& leak, Finding& finding) {
+  const WhenFull full = when_full(leak.facts, leak.growth, leak.usage().failures.back().event);
+  finding.evidence.push_back({"full_at_step", number(full.round)});
+  finding.evidence.push_back({"kept_when_full_bytes", number(full.kept_bytes)});
+  finding.message += " Memory runs out in " + std::string(leak.growth.rounds_by == RoundsBy::kSteps ? "" : "about ") +
+                     leak.unit() + " " + format_count(full.round) +
+                     (leak.at_failure ? ", the moment that these numbers are of."
+                                      : ", when " + format_bytes(full.kept_bytes) +
+                                            " of it are held; the rounds after that were run on a larger GPU.");
+}
+
+// Where the rise of the device's use was compared with what each round kept.
+void tell_rise(const Leak& leak, Finding& finding) {
+  const Growth& growth = leak.growth;
+  if (growth.full_rounds == 0) {
+    if (!growth.in_place) finding.evidence.push_back({"lowest_use_rose_by_bytes", number(growth.rise_bytes)});
+    return;
   }
-  if (has_pool) {
-    return {
-        "What the operation makes is kept by the program, round after round: a list or another container, an "
-        "attribute, a variable made in the loop, or a function that is traced anew and keeps the constants of "
-        "each trace. " +
-            std::string(
-                !location_of_frame(facts.trace, growth.program).file.empty()
-                    ? "Whether it is a buffer that is still filling is not seen"
-                    : "The allocator's log does not name the line, nor whether it is a buffer that is still filling"),
-        "Look for what gains a tensor each round: keep `.numpy()` or a number of it, or drop it; make "
-        "tf.Variable and tf.function once, outside the loop, and give tf.function tensors, not Python numbers.",
-        true};
+  finding.evidence.push_back({"steps_after_warm_up", number(growth.full_rounds)});
+  finding.evidence.push_back({"least_kept_of_a_step_bytes", number(growth.least_bytes)});
+  finding.evidence.push_back({"use_rose_in_them_by_bytes", number(growth.rise_bytes)});
+  if (!leak.is_marked()) return;
+  finding.evidence.push_back({"shown_by", format_count(growth.full_rounds) + " × " + format_bytes(growth.least_bytes) +
+                                              " = " + format_bytes(growth.full_rounds * growth.least_bytes) + " ≤ " +
+                                              format_bytes(growth.rise_bytes)});
+}
+
+void tell_holders(const Leak& leak, Finding& finding) {
+  for (const GrowingStack& stack : leak.growth.stacks) {
+    if (finding.holders.size() == 8) break;
+    Holder holder;
+    holder.bytes = stack.kept_bytes;
+    holder.count = stack.kept_count;
+    holder.category = name_of(leak.facts.categories[leak.slot].of(stack.oldest));
+    holder.location = location_of(leak.facts, stack.stack);
+    holder.detail = library_detail(leak.facts, stack.stack);
+    finding.holders.push_back(std::move(holder));
   }
-  if (!has_framework) {
-    return {"What this line allocates is not given back while the program runs",
-            "Free it when its round is over, or allocate it once before the loop and use it again."};
+}
+
+// Message and numbers.
+void tell_growth(const Leak& leak, Finding& finding) {
+  const Growth& growth = leak.growth;
+  finding.evidence = {{"bytes_per_step", number(growth.bytes_per_round)},
+                      {"steps", number(growth.rounds)},
+                      {leak.has_framework ? "kept_tensors" : "kept_allocations", number(growth.kept_count)},
+                      {"kept_bytes", number(growth.kept_bytes)}};
+  finding.message = growth.in_place                        ? told_in_place(leak)
+                    : growth.rounds_by == RoundsBy::kLooks ? told_by_looks(leak)
+                                                           : told_by_rounds(leak, finding.location);
+  if (growth.in_place && growth.rounds_by == RoundsBy::kSizes) {  // the old and the new of one are there at one time
+    const std::uint64_t more = growth.bytes_per_round + growth.bytes_per_round / growth.kept_count;
+    finding.evidence.push_back({"needed_more_per_step_bytes", number(more)});
   }
-  std::uint64_t inside = 0, inside_count = 0;
-  for (const GrowingStack& stack : growth.stacks) {
-    if (!facts.stacks.has(stack.stack, kInModuleCall)) continue;
-    ++inside;
-    inside_count += stack.kept_count;
+  if (leak.ran_out() && !growth.in_place) tell_when_full(leak, finding);
+  if (leak.holding && leak.holding->limit_bytes != 0) {
+    finding.message += " What holds them has a limit: full it takes about " + format_bytes(leak.holding->limit_bytes) +
+                       (leak.has_room() ? ", for which there is room." : ".");
+    finding.evidence.push_back({"limit_bytes", number(leak.holding->limit_bytes)});
   }
-  if (growth.stacks.size() >= 2 ? inside != 0 : inside_count >= 2 * std::max<std::uint64_t>(1, growth.rounds)) {
-    return {std::string("Several tensors from inside the model's forward survive: a result that is kept still holds "
-                        "its autograd graph, and the graph its activations, or the model's own code "
-                        "(an attribute, a hook) stores them") +
-                (growth.full_rounds == 0 ? ". No backward pass is between the rounds: if all of them are one pass (a "
-                                           "decoder that is unrolled), this is what its backward needs, not a leak"
-                                         : ""),
-            std::string("Keep values, not graphs: append `out.detach()` (or `.item()` for a loss)") +
-                (trains ? "" : ", or run the loop under `torch.no_grad()`") +
-                "; if a module or a hook stores them, clear that."};
+  finding.evidence.push_back({"steps_counted_by", std::string(words_for(growth))});
+  if (growth.round_kind == kRoundsOfCutLoop) finding.evidence.push_back({kCutLoopRounds, number(growth.rounds)});
+  tell_rise(leak, finding);
+  if (leak.facts.trace.devices[leak.slot].capacity_bytes != 0 && growth.bytes_per_round != 0 && !leak.ran_out() &&
+      !growth.let_go_later) {
+    finding.evidence.push_back(
+        {"steps_until_full", rounds_until_full(leak.facts, leak.slot, leak.usage(), growth.bytes_per_round)});
   }
-  if (inside != 0) {
-    return {
-        "Of all the model's forward makes in a round, only this tensor survives: an output that is kept, or one that a "
-        "forward hook or an attribute stores" +
-            std::string(kOrFilling),
-        "Let go of it when it is no longer needed (remove the hook, clear the list), keep it on the CPU (`.cpu()`), or "
-        "keep only the number you need (`.item()`).",
-        true};
-  }
-  if (growth.rounds_by == RoundsBy::kMany) {
-    return {
-        "Only this is made, and all of it stays: something appends it to a list, a dict or an attribute. Data that is "
-        "loaded once looks the same; it is a leak if the loop is to go on",
-        "If the loop goes on, drop what is no longer needed, or keep it on the CPU (`.cpu()`)."};
-  }
-  if (growth.rounds_by == RoundsBy::kAlike) {
-    return {
-        "Each round makes the same at the same lines and frees all but this: something appends it to a list, a "
-        "dict or an attribute. Something that is filled once (the outputs of a recurrent "
-        "cell, data that is prepared) looks the same; it is a leak if the loop is to go on",
-        "If the loop goes on, drop what is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number "
-        "you need (`.item()`)."};
-  }
-  if (growth.in_place && growth.rounds_by == RoundsBy::kSizes) {
-    return {
-        "Each round makes it anew, larger than the one before, and the one before is there until then: more is joined "
-        "to it (`torch.cat`), as to a cache of keys and values. It is a leak if nothing ends the loop before the "
-        "memory is full",
-        "Start anew when it is no longer needed, or make it once as large as it is to become and write into it."};
-  }
-  if (growth.in_place) {
-    return {
-        "Each step makes it anew, larger than the one before, while what else a step makes stays the same: results are "
-        "concatenated to those before them (`torch.cat`)",
-        "Start anew when they are no longer needed, keep them on the CPU (`.cpu()`), or keep only the numbers you need "
-        "(`.item()`)."};
-  }
-  const bool only =
-      alone && growth.stacks.size() == 1 && growth.kept_count < 2 * std::max<std::uint64_t>(1, growth.rounds);
-  const std::string_view or_graph =
-      trains ? ", or a small result that is kept (a mean, a loss) keeps it through its autograd graph" : "";
-  return {std::string(only ? "Nothing else of this size survives a round, only this tensor: something appends it"
-                           : "What this line makes stays: something appends it") +
-              " to a list, a dict or an attribute that never lets go" + std::string(or_graph) + std::string(kOrFilling),
-          std::string("Drop it when it is no longer needed, keep it on the CPU (`.cpu()`), or keep only the number you "
-                      "need (`.item()`)") +
-              (trains ? "; what is computed from it is kept as `.detach()`." : "."),
-          true};
+}
+
+Finding kept_by_rounds(const Leak& leak) {
+  const Growth& growth = leak.growth;
+  const GrowingStack& main = growth.stacks.front();
+  Finding finding =
+      finding_at(leak.facts, "memory/leak", leak.severity(),
+                 leak.is_proved() ? Confidence::kProved : Confidence::kLikely, leak.usage().device, leak.blamed);
+  finding.location =
+      leak.blamed.value != 0 ? location_of_frame(leak.facts.trace, leak.blamed) : location_of(leak.facts, main.stack);
+  finding.bytes = growth.kept_bytes;
+  tell_growth(leak, finding);
+  finding.memory = leak.reason.text + ".";
+  finding.allocated_at = location_of(leak.facts, main.stack);
+  tell_holders(leak, finding);
+  const bool by_graph_alone = is_seen(growth, leak.holding) && leak.holding->by_graph;
+  const std::uint64_t saved = by_graph_alone ? kept_by_graph(leak.facts, growth, *leak.holding) : growth.kept_bytes;
+  if (!leak.has_room() || by_graph_alone) finding.tries.push_back({leak.reason.advice, std::nullopt, saved});
+  finding.fingerprint = fingerprint(finding.rule, finding.location);
+  return finding;
 }
 
 }  // namespace
@@ -345,141 +387,24 @@ void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJu
     const bool goes_on = subject.statements().placed_by_model && !usage.failures.empty() &&
                          is_served_after_all(trace, usage.failures.back().event);
     const Judged judged = find_growths(facts, held_by, slot, goes_on);
-    const std::vector<Growth>& growths = judged.growths;
-    for (const Growth& growth : growths) {
-      const bool at_failure = static_cast<std::size_t>(&growth - growths.data()) >= judged.at_failure;
-      const StackId blamed = has_framework ? growth.program : kept.line_of(growth.stacks.front().stack);
-      if (!has_framework && (keeps_for_itself(library_of(trace, growth.stacks.front().stack)) ||
-                             !kept.grows(growth.stacks.front().stack)))
-        continue;
+    for (std::size_t at = 0; at < judged.growths.size(); ++at) {
+      const Growth& growth = judged.growths[at];
+      const StackId first = growth.stacks.front().stack;
+      if (!has_framework && (keeps_for_itself(library_of(trace, first)) || !kept.grows(first))) continue;
+      const StackId blamed = has_framework ? growth.program : kept.line_of(first);
       told.insert(trace.stacks.frame_id(blamed));
       if (has_framework && growth.rounds_by == RoundsBy::kUnknown) {
         if (growth.program.value != 0 && growth.kept_bytes * 10 >= usage.peak_allocated.allocated)
           findings.push_back(kept_without_rounds(facts, held_by, growth, usage.device, !usage.failures.empty()));
         continue;
       }
-      // What is proved is what the page prints: each of the marked rounds kept so much, and the device's use rose by all of it.
-      const bool marked = growth.full_rounds != 0 && growth.least_bytes != 0 &&
-                          growth.rise_bytes >= growth.full_rounds * growth.least_bytes;
-      const bool plain = !has_framework && growth.kept_count >= growth.rounds && growth.in_every_stretch;
-      const std::optional<Holding> holding = held_by.of(growth);
-      const bool is_seen = holding && !growth.in_place && (holding->by_graph || !holding->holder.empty());
-      const Reason reason =
-          is_seen ? reason_for(*holding) : reason_for(facts, growth, has_framework, growths.size() == 1, trains(facts));
-      const std::uint64_t still_to_come =
-          holding && holding->limit_bytes > growth.kept_bytes ? holding->limit_bytes - growth.kept_bytes : 0;
-      const bool has_room = usage.failures.empty() && holding && holding->limit_bytes != 0 &&
-                            rounds_until_full(facts, slot, usage, 1) >= static_cast<std::int64_t>(still_to_come);
-      const bool proved = (marked || plain) && growth.rounds >= 20 && !growth.let_go_later && !reason.may_be_filling;
-      const bool may_be_meant = growth.let_go_later || growth.rounds_by == RoundsBy::kMany ||
-                                (has_framework && growth.rounds_by == RoundsBy::kAlike) ||
-                                growth.rounds_by == RoundsBy::kLooks ||
-                                (growth.in_place && growth.rounds_by == RoundsBy::kSizes);
-      Finding finding = finding_at(facts, "memory/leak",
-                                   has_room       ? Severity::kNote
-                                   : may_be_meant ? Severity::kWarning
-                                                  : Severity::kError,
-                                   proved ? Confidence::kProved : Confidence::kLikely, usage.device, blamed);
-      const GrowingStack& main = growth.stacks.front();
-      const bool inside = facts.stacks.has(main.stack, kInModuleCall);
-      finding.location = blamed.value != 0 ? location_of_frame(trace, blamed) : location_of(facts, main.stack);
-      finding.bytes = growth.kept_bytes;
-      const std::string unit = growth.rounds_by == RoundsBy::kSteps   ? "step"
-                               : growth.rounds_by == RoundsBy::kLooks ? "look"
-                                                                      : "round";
-      const std::string held =
-          growth.let_go_later ? "s were held at the end of the last of them and freed later, " : "s are still held, ";
-      const std::string pace = !marked ? format_bytes(growth.bytes_per_round) + " a " + unit + " on average"
-                               : growth.least_bytes == growth.bytes_per_round
-                                   ? format_bytes(growth.least_bytes) + " each " + unit
-                                   : "at least " + format_bytes(growth.least_bytes) + " each " + unit;
-      const std::uint64_t here = kept_under(facts, growth, finding.location);
-      const bool all_here = here == 0 || here >= growth.kept_count;  // 0: a line that stands for a thread without any
-      finding.message = "Memory grows by " + pace + ": " + format_count(growth.kept_count) +
-                        (has_framework ? " tensors" : " allocations") +
-                        (all_here ? "" : ", " + format_count(here) + " of them") + " made " +
-                        made_where(finding.location, inside ? "under" : "at") + (all_here ? "" : ",") + " in " +
-                        format_count(growth.rounds) + " " + unit + held + format_bytes(growth.kept_bytes) + " in all.";
-      if (growth.rounds_by == RoundsBy::kLooks) {
-        finding.message = "Memory grows: the arrays that are alive were looked at " + format_count(growth.rounds) +
-                          " times since this line made the first, and " +
-                          std::string(marked ? "each time at least " + format_bytes(growth.least_bytes) + " more"
-                                             : "nearly each time more") +
-                          " of them were there; at the end " + format_count(growth.kept_count) + ", " +
-                          format_bytes(growth.kept_bytes) + " in all.";
-      }
-      if (growth.in_place) {
-        finding.message =
-            (growth.kept_count == 1
-                 ? std::string("The tensor that is made at this line grows by ")
-                 : "The " + format_count(growth.kept_count) + " tensors that this line makes grow by ") +
-            std::string(growth.least_bytes == growth.bytes_per_round ? "" : "at least ") +
-            format_bytes(growth.least_bytes) + " each " + unit + ": after " + format_count(growth.rounds) + " " + unit +
-            (growth.kept_count == 1 ? "s it has " : "s they have ") + format_bytes(growth.kept_bytes) + ".";
-        if (growth.rounds_by == RoundsBy::kSizes) {  // the old and the new of one are there at one time
-          const std::uint64_t more = growth.bytes_per_round + growth.bytes_per_round / growth.kept_count;
-          finding.evidence.push_back({"needed_more_per_step_bytes", static_cast<std::int64_t>(more)});
-        }
-      }
-      if (!usage.failures.empty() && !growth.in_place) {
-        const WhenFull full = when_full(facts, growth, usage.failures.back().event);
-        finding.evidence.push_back({"full_at_step", static_cast<std::int64_t>(full.round)});
-        finding.evidence.push_back({"kept_when_full_bytes", static_cast<std::int64_t>(full.kept_bytes)});
-        finding.message += " Memory runs out in " + std::string(growth.rounds_by == RoundsBy::kSteps ? "" : "about ") +
-                           unit + " " + format_count(full.round) +
-                           (at_failure ? ", the moment that these numbers are of."
-                                       : ", when " + format_bytes(full.kept_bytes) +
-                                             " of it are held; the rounds after that were run on a larger GPU.");
-      }
-      if (holding && holding->limit_bytes != 0) {
-        finding.message += " What holds them has a limit: full it takes about " + format_bytes(holding->limit_bytes) +
-                           (has_room ? ", for which there is room." : ".");
-        finding.evidence.push_back({"limit_bytes", static_cast<std::int64_t>(holding->limit_bytes)});
-      }
-      finding.memory = reason.text + ".";
-      finding.allocated_at = location_of(facts, main.stack);
-      finding.evidence.insert(
-          finding.evidence.begin(),
-          {{"bytes_per_step", static_cast<std::int64_t>(growth.bytes_per_round)},
-           {"steps", static_cast<std::int64_t>(growth.rounds)},
-           {has_framework ? "kept_tensors" : "kept_allocations", static_cast<std::int64_t>(growth.kept_count)},
-           {"kept_bytes", static_cast<std::int64_t>(growth.kept_bytes)}});
-      finding.evidence.push_back({"steps_counted_by", std::string(words_for(growth))});
-      if (growth.round_kind == kRoundsOfCutLoop)
-        finding.evidence.push_back({kCutLoopRounds, static_cast<std::int64_t>(growth.rounds)});
-      if (growth.full_rounds == 0) {
-        if (!growth.in_place)
-          finding.evidence.push_back({"lowest_use_rose_by_bytes", static_cast<std::int64_t>(growth.rise_bytes)});
-      } else {
-        finding.evidence.push_back({"steps_after_warm_up", static_cast<std::int64_t>(growth.full_rounds)});
-        finding.evidence.push_back({"least_kept_of_a_step_bytes", static_cast<std::int64_t>(growth.least_bytes)});
-        finding.evidence.push_back({"use_rose_in_them_by_bytes", static_cast<std::int64_t>(growth.rise_bytes)});
-        if (marked) {
-          finding.evidence.push_back({"shown_by", format_count(growth.full_rounds) + " × " +
-                                                      format_bytes(growth.least_bytes) + " = " +
-                                                      format_bytes(growth.full_rounds * growth.least_bytes) + " ≤ " +
-                                                      format_bytes(growth.rise_bytes)});
-        }
-      }
-      if (trace.devices[slot].capacity_bytes != 0 && growth.bytes_per_round != 0 && usage.failures.empty() &&
-          !growth.let_go_later) {
-        finding.evidence.push_back({"steps_until_full", rounds_until_full(facts, slot, usage, growth.bytes_per_round)});
-      }
-      for (const GrowingStack& stack : growth.stacks) {
-        if (finding.holders.size() == 8) break;
-        Holder holder;
-        holder.bytes = stack.kept_bytes;
-        holder.count = stack.kept_count;
-        holder.category = name_of(facts.categories[slot].of(stack.oldest));
-        holder.location = location_of(facts, stack.stack);
-        holder.detail = library_detail(facts, stack.stack);
-        finding.holders.push_back(std::move(holder));
-      }
-      const bool graph_alone = is_seen && holding->by_graph;
-      const std::uint64_t saved = graph_alone ? kept_by_graph(facts, growth, *holding) : growth.kept_bytes;
-      if (!has_room || graph_alone) finding.tries.push_back({reason.advice, std::nullopt, saved});
-      finding.fingerprint = fingerprint(finding.rule, finding.location);
-      findings.push_back(std::move(finding));
+      std::optional<Holding> holding = held_by.of(growth);
+      Reason reason = is_seen(growth, holding)
+                          ? reason_for(*holding)
+                          : reason_for(Growing{facts, growth, has_framework, judged.growths.size() == 1,
+                                               computes_gradients(facts)});
+      findings.push_back(kept_by_rounds({facts, growth, slot, blamed, has_framework, at >= judged.at_failure,
+                                         std::move(holding), std::move(reason)}));
     }
   }
   judge_left_at_exit(facts, subject.statements().ending, kept, told, findings);

@@ -199,9 +199,27 @@ class Api:
 
     def _patch_cuda(self) -> None:
         cuda = torch.cuda
-        generator = torch.Generator()
-        state = RandomState(generator)
-        answers = {
+        answers = {**self._about_devices(), **self._about_streams(), **_about_the_rest(), **_about_random_numbers()}
+        for name, answer in answers.items():
+            if hasattr(cuda, name) or name in ("default_generators", "Stream", "Event"):
+                setattr(cuda, name, answer)
+        for module in ("random", "streams", "graphs"):
+            inner = getattr(cuda, module, None)
+            for name, answer in answers.items():
+                if inner is not None and name in vars(inner):
+                    setattr(inner, name, answer)
+        cuda._initialized = True
+        for name, planned in (("Stream", Stream), ("Event", Event)):
+            if hasattr(torch, name):
+                setattr(torch, name, _either(getattr(torch, name), planned))
+        self._patch_accelerator()
+        torch.backends.cudnn.is_available = lambda: True
+        torch.backends.cudnn.version = lambda: releases.now().cudnn
+        torch.backends.cuda.is_built = lambda: True
+        _patch_generator()
+
+    def _about_devices(self) -> dict:
+        return {
             "is_available": self.is_available,
             "is_initialized": lambda: True,
             "init": lambda: None,
@@ -218,6 +236,10 @@ class Api:
                 including_emulation or self.gpus[places.current()].compute_capability >= (8, 0)
             ),
             "is_tf32_supported": lambda: self.gpus[places.current()].compute_capability >= (8, 0),
+        }
+
+    def _about_streams(self) -> dict:
+        return {
             "synchronize": lambda device=None: places.of(device) and None,
             "current_stream": current_stream,
             "default_stream": default_stream,
@@ -228,51 +250,12 @@ class Api:
             "ExternalStream": lambda ptr, device=None: Stream(device, stream_id=ptr),
             "StreamContext": use_stream,
             "is_current_stream_capturing": lambda: self.capturing,
-            "get_arch_list": lambda: ["sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"],
-            "get_gencode_flags": lambda: "",
-            "can_device_access_peer": lambda a, b: places.of(a) != places.of(b),
-            "_is_in_bad_fork": lambda: False,
-            "utilization": lambda device=None: 0,
-            "temperature": lambda device=None: 0,
-            "power_draw": lambda device=None: 0,
-            "clock_rate": lambda device=None: 0,
-            "memory_usage": lambda device=None: 0,
-            "_sleep": lambda cycles: None,
-            "_check_cubins": lambda: None,
-            "_check_capability": lambda: None,
-            "_maybe_exchange_device": places.exchange,
-            "_exchange_device": places.exchange,
-            "get_sync_debug_mode": lambda: 0,
-            "set_sync_debug_mode": lambda mode: None,
-            "has_half": True,
-            "has_magma": True,
-            "current_blas_handle": lambda: 0,
-            "manual_seed": generator.manual_seed,
-            "manual_seed_all": generator.manual_seed,
-            "seed": generator.seed,
-            "seed_all": generator.seed,
-            "initial_seed": generator.initial_seed,
-            "get_rng_state": state.get,
-            "get_rng_state_all": lambda: [state.get() for _ in range(places.count)],
-            "set_rng_state": lambda new_state, device="cuda": state.set(new_state),
-            "set_rng_state_all": lambda new_states: state.set(new_states[0]) if new_states else None,
-            "default_generators": (generator,) * places.count,
             "CUDAGraph": Graph,
             "graph_pool_handle": Graph.new_pool,
-            "_compile_kernel": None,
         }
-        for name, answer in answers.items():
-            if hasattr(cuda, name) or name in ("default_generators", "Stream", "Event"):
-                setattr(cuda, name, answer)
-        for module in ("random", "streams", "graphs"):
-            inner = getattr(cuda, module, None)
-            for name, answer in answers.items():
-                if inner is not None and name in vars(inner):
-                    setattr(inner, name, answer)
-        cuda._initialized = True
-        for name, planned in (("Stream", Stream), ("Event", Event)):
-            if hasattr(torch, name):
-                setattr(torch, name, _either(getattr(torch, name), planned))
+
+    def _patch_accelerator(self) -> None:
+        cuda = torch.cuda
         for name, answer in (
             ("is_available", self.is_available),
             (
@@ -299,20 +282,6 @@ class Api:
         ):
             if hasattr(torch, "accelerator") and hasattr(torch.accelerator, name):
                 setattr(torch.accelerator, name, answer)
-        torch.backends.cudnn.is_available = lambda: True
-        torch.backends.cudnn.version = lambda: releases.now().cudnn
-        torch.backends.cuda.is_built = lambda: True
-        original = torch.Generator
-
-        class Generator(original):
-            """A generator of the GPU: the numbers are the host's."""
-
-            def __new__(cls, device="cpu"):
-                if torch.device(device).type == "cuda":
-                    places.of(device)
-                return original.__new__(cls, "cpu")
-
-        torch.Generator = Generator
 
     def _patch_memory(self) -> None:
         for module in (torch.cuda, torch.cuda.memory):
@@ -434,3 +403,59 @@ def _either(real, planned):
 
     Either.__name__ = real.__name__
     return Either
+
+
+def _about_the_rest() -> dict:
+    return {
+        "get_arch_list": lambda: ["sm_70", "sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"],
+        "get_gencode_flags": lambda: "",
+        "can_device_access_peer": lambda a, b: places.of(a) != places.of(b),
+        "_is_in_bad_fork": lambda: False,
+        "utilization": lambda device=None: 0,
+        "temperature": lambda device=None: 0,
+        "power_draw": lambda device=None: 0,
+        "clock_rate": lambda device=None: 0,
+        "memory_usage": lambda device=None: 0,
+        "_sleep": lambda cycles: None,
+        "_check_cubins": lambda: None,
+        "_check_capability": lambda: None,
+        "_maybe_exchange_device": places.exchange,
+        "_exchange_device": places.exchange,
+        "get_sync_debug_mode": lambda: 0,
+        "set_sync_debug_mode": lambda mode: None,
+        "has_half": True,
+        "has_magma": True,
+        "current_blas_handle": lambda: 0,
+        "_compile_kernel": None,
+    }
+
+
+def _about_random_numbers() -> dict:
+    generator = torch.Generator()
+    state = RandomState(generator)
+    return {
+        "manual_seed": generator.manual_seed,
+        "manual_seed_all": generator.manual_seed,
+        "seed": generator.seed,
+        "seed_all": generator.seed,
+        "initial_seed": generator.initial_seed,
+        "get_rng_state": state.get,
+        "get_rng_state_all": lambda: [state.get() for _ in range(places.count)],
+        "set_rng_state": lambda new_state, device="cuda": state.set(new_state),
+        "set_rng_state_all": lambda new_states: state.set(new_states[0]) if new_states else None,
+        "default_generators": (generator,) * places.count,
+    }
+
+
+def _patch_generator() -> None:
+    original = torch.Generator
+
+    class Generator(original):
+        """A generator of the GPU: the numbers are the host's."""
+
+        def __new__(cls, device="cpu"):
+            if torch.device(device).type == "cuda":
+                places.of(device)
+            return original.__new__(cls, "cpu")
+
+    torch.Generator = Generator

@@ -201,10 +201,65 @@ def _padded(tensor, multiple=8):
     return torch.nn.functional.pad(tensor, (0, multiple - rest)) if rest else tensor
 
 
+def _as_autocast(query, key, value, mask):
+    """On a GPU autocast casts before the choice."""
+    dtype = autocast_dtype()
+    if dtype is None:
+        return query, key, value, mask
+    query, key, value = (
+        t.to(dtype) if t.is_floating_point() and t.dtype is not torch.float64 else t for t in (query, key, value)
+    )
+    return query, key, value, mask.to(dtype) if mask is not None and mask.is_floating_point() else mask
+
+
+def _enabled() -> dict:
+    backends = torch.backends.cuda
+    return {
+        "flash": backends.flash_sdp_enabled(),
+        "mem_efficient": backends.mem_efficient_sdp_enabled(),
+        "math": backends.math_sdp_enabled(),
+        "cudnn": getattr(backends, "cudnn_sdp_enabled", lambda: False)(),
+    }
+
+
+def _flash(query, key, value, dropout_p, is_causal, scale, release):
+    if release.flash_is_first_version:
+        return aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
+    width = query.size(-1)
+    real_scale = scale if scale is not None else width**-0.5
+    out = aten._scaled_dot_product_flash_attention(
+        _padded(query), _padded(key), _padded(value), dropout_p, is_causal, False, scale=real_scale
+    )[0]
+    return out[..., :width] if out.size(-1) != width else out
+
+
+def _efficient(query, key, value, mask, keeps_sums, dropout_p, is_causal, scale, release):
+    mask = _for_efficient(_float_mask(mask, query.dtype, release), query, key, release)
+    return aten._scaled_dot_product_efficient_attention(
+        query, key, value, mask, keeps_sums, dropout_p, is_causal, scale=scale
+    )[0]
+
+
+def _cudnn(query, key, value, mask, grad, dropout_p, is_causal, scale, release):
+    mask = _float_mask(mask, query.dtype, release, cudnn=True)
+    if mask is not None:
+        mask = mask.expand(query.size(0), query.size(1), query.size(2), key.size(2))
+    return aten._scaled_dot_product_cudnn_attention(
+        query, key, value, mask, grad, dropout_p, is_causal, False, scale=scale
+    )[0]
+
+
+def _made_contiguous(session, chosen, query, key, value) -> bool:
+    """Whether the strides of the inputs alone keep them from a fused kernel, and it is to be tried without."""
+    if all(t.stride(-1) == 1 for t in (query, key, value)) or not session.strided_attention:
+        return False
+    fused = chosen(*(t.contiguous() if t.stride(-1) != 1 else t for t in _looks(query, key, value)))
+    return fused != "math" and session.strided_attention(fused)
+
+
 def install(session) -> None:
     original = torch.nn.functional.scaled_dot_product_attention
     release = releases.now()
-    cudnn_enabled = getattr(torch.backends.cuda, "cudnn_sdp_enabled", lambda: False)
 
     def scaled_dot_product_attention(
         query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
@@ -212,73 +267,35 @@ def install(session) -> None:
         grouped = {"enable_gqa": True} if enable_gqa else {}
         if not query.is_cuda or query.is_nested:
             return original(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **grouped)
-        if (dtype := autocast_dtype()) is not None:  # on a GPU autocast casts before the choice
-            query, key, value = (
-                t.to(dtype) if t.is_floating_point() and t.dtype is not torch.float64 else t
-                for t in (query, key, value)
-            )
-            if attn_mask is not None and attn_mask.is_floating_point():
-                attn_mask = attn_mask.to(dtype)
-        backends = torch.backends.cuda
-        enabled = {
-            "flash": backends.flash_sdp_enabled(),
-            "mem_efficient": backends.mem_efficient_sdp_enabled(),
-            "math": backends.math_sdp_enabled(),
-            "cudnn": cudnn_enabled(),
-        }
+        query, key, value, attn_mask = _as_autocast(query, key, value, attn_mask)
         required = any(t.requires_grad for t in (query, key, value))
         grad = torch.is_grad_enabled() and required
+        chosen = functools.partial(
+            choose,
+            mask=attn_mask,
+            dropout=dropout_p,
+            causal=is_causal,
+            scale=scale,
+            gqa=enable_gqa,
+            needs_grad=grad,
+            gpu=session.gpus[query.get_device()],
+            enabled=_enabled(),
+            release=release,
+        )
         with torch.autocast("cuda", enabled=False):
-            chosen = functools.partial(
-                choose,
-                mask=attn_mask,
-                dropout=dropout_p,
-                causal=is_causal,
-                scale=scale,
-                gqa=enable_gqa,
-                needs_grad=grad,
-                gpu=session.gpus[query.get_device()],
-                enabled=enabled,
-                release=release,
-            )
             kind = chosen(query, key, value)
-            if kind == "math" and any(t.stride(-1) != 1 for t in (query, key, value)) and session.strided_attention:
-                fused = chosen(*(t.contiguous() if t.stride(-1) != 1 else t for t in _looks(query, key, value)))
-                if fused != "math" and session.strided_attention(fused):
-                    return scaled_dot_product_attention(
-                        query.contiguous(),
-                        key.contiguous(),
-                        value.contiguous(),
-                        attn_mask,
-                        dropout_p,
-                        is_causal,
-                        scale,
-                        enable_gqa,
-                    )
+            if kind == "math" and _made_contiguous(session, chosen, query, key, value):
+                query, key, value = (t.contiguous() for t in (query, key, value))
+                return scaled_dot_product_attention(
+                    query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
+                )
             if kind == "flash":
-                if release.flash_is_first_version:
-                    return aten._scaled_dot_product_flash_attention(
-                        query, key, value, dropout_p, is_causal, False, scale=scale
-                    )[0]
-                width = query.size(-1)
-                real_scale = scale if scale is not None else width**-0.5
-                out = aten._scaled_dot_product_flash_attention(
-                    _padded(query), _padded(key), _padded(value), dropout_p, is_causal, False, scale=real_scale
-                )[0]
-                return out[..., :width] if out.size(-1) != width else out
+                return _flash(query, key, value, dropout_p, is_causal, scale, release)
             if kind == "efficient":
-                mask = _for_efficient(_float_mask(attn_mask, query.dtype, release), query, key, release)
                 keeps_sums = required if release.log_sums_without_grad_mode else grad
-                return aten._scaled_dot_product_efficient_attention(
-                    query, key, value, mask, keeps_sums, dropout_p, is_causal, scale=scale
-                )[0]
+                return _efficient(query, key, value, attn_mask, keeps_sums, dropout_p, is_causal, scale, release)
             if kind == "cudnn":
-                mask = _float_mask(attn_mask, query.dtype, release, cudnn=True)
-                if mask is not None:
-                    mask = mask.expand(query.size(0), query.size(1), query.size(2), key.size(2))
-                return aten._scaled_dot_product_cudnn_attention(
-                    query, key, value, mask, grad, dropout_p, is_causal, False, scale=scale
-                )[0]
+                return _cudnn(query, key, value, attn_mask, grad, dropout_p, is_causal, scale, release)
             attn_mask = _float_mask(attn_mask, query.dtype, release)
             return aten._scaled_dot_product_attention_math(
                 query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, **grouped
