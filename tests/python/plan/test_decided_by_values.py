@@ -46,6 +46,11 @@ SIZES = {
     "through_a_function": "def length():\n    return int(x.sum())\ntorch.zeros(length() + 3, 7, device=d)",
     "chosen_by_a_fraction": "n = 64 if x.std().item() > 3 else 8\ntorch.zeros(n, 7, device=d)",
     "set_in_a_branch": "n = 8\nif x.std().item() > 3:\n    n = 64\ntorch.zeros(n, 7, device=d)",
+    "own_method_called_update": "class Pool:\n    def update(self, n):\n        self.kept = torch.zeros(n, 7, device=d)\nPool().update(x.argmax(1)[3].item() + 1)",
+    "own_function_called_add": "def add(rows=0):\n    return torch.zeros(rows + 1, 7, device=d)\nadd(rows=int(x.sum()))",
+    "kept_in_a_list": "rows = []\nrows.append(int(x.norm()))\ntorch.zeros(max(rows), 7, device=d)",
+    "kept_in_a_queue": "import collections\nclass Rows:\n    def __init__(self):\n        self.seen = collections.deque()\n    def take(self):\n        self.seen.append(int(x.norm()))\n        for n in self.seen:\n            torch.zeros(n, 7, device=d)\nRows().take()",
+    "a_float_between": "v = float(int(x.norm()))\ntorch.zeros(int(v) + 1, 7, device=d)",
     "rounds": "keep = []\nfor i in range(int(x.norm())):\n    keep.append(torch.zeros(3, i + 1, device=d))",
 }
 BRANCHES = {
@@ -57,6 +62,8 @@ BRANCHES = {
     "fraction_by_a_function": "def grow():\n    return torch.ones(4000, 400, device=d)\nif float(x.std()) > 2:\n    y = grow()",
     "fraction_by_a_model": "m = torch.nn.Linear(2000, 900).to(d)\nif x.mean().item() > 0:\n    y = m(x)",
     "fraction_in_an_expression": "y = torch.zeros(900, device=d) if x.std().item() > 3 else None",
+    "clone": "if x.max() > 10:\n    y = x.clone()",
+    "own_function_called_log": "def log(rows):\n    return torch.zeros(rows, device=d)\nif x.max() > 10:\n    y = log(300)",
     "whole_number": "n = int(x.max() * 3)\nif n > 50:\n    y = torch.zeros(300, device=d)",
 }
 # Every training loop does these.
@@ -78,6 +85,10 @@ HARMLESS = {
     "rate_by_loss": "lr = 0.1 if x.mean().item() > 1 else 0.01\no = torch.optim.SGD([x], lr)\ntorch.zeros(9, device=d)",
     "skipped_step": "o = torch.optim.SGD([x], 0.1)\nif x.norm().item() > 10:\n    o.zero_grad()\ntorch.zeros(9, device=d)",
     "scaler": "p = torch.nn.Linear(2000, 3).to(d)\no = torch.optim.SGD(p.parameters(), 0.1)\ns = torch.amp.GradScaler('cuda')\ns.scale(p(x).sum()).backward()\ns.step(o)\ns.update()\nprint(s.get_scale())\ntorch.zeros(9, device=d)",
+    "progress_bar": "from tqdm import tqdm\nbar = tqdm(total=9, disable=True)\nbar.update(x.argmax(1)[3].item())\ntorch.zeros(9, device=d)",
+    "logged_and_averaged": "import logging\nlog, seen = logging.getLogger('a'), []\nfor i in range(3):\n    n = x.argmax(1)[3].item()\n    seen.append(n)\n    log.info('%d', n)\n    torch.zeros(i + 1, device=d)\nprint(sum(seen) / len(seen))",
+    "own_update_that_only_counts": "class Meter:\n    sum = 0\n    def update(self, n):\n        self.sum += n\nm = Meter()\nm.update(x.argmax(1)[3].item())\nprint(m.sum / 9)\ntorch.zeros(9, device=d)",
+    "own_log_in_a_branch": "def log(words):\n    print(words)\nif x.max() > 10:\n    log('large')\ntorch.zeros(9, device=d)",
     "clipping": "p = torch.nn.Linear(2000, 3).to(d)\np(x).sum().backward()\nn = torch.nn.utils.clip_grad_norm_(p.parameters(), 1.0)\nprint(float(n))\ntorch.zeros(9, device=d)",
 }
 
@@ -104,7 +115,28 @@ def test_numbers_that_decide_nothing_leave_the_verdict_alone(dry_run, name):
 def test_what_a_fraction_decides_and_nobody_can_look_into_is_a_note(dry_run):
     ran = dry_run(START + "import copy\nbest = 0.0\nif x.norm().item() > best:\n    kept = copy.deepcopy({'a': 1})\n")
     assert verdicts(ran) == []
-    assert any("decided by a fraction" in note["text"] for note in ran.notes())
+    assert any("and what it calls may take memory" in note["text"] for note in ran.notes())
+
+
+# Whose they are is not seen, and their names are those of functions that tell.
+NOT_LOOKED_INTO = {
+    "given_a_number": (
+        "import types\nmeter = types.SimpleNamespace(update=lambda n: None)\nmeter.update(x.argmax(1)[3].item())",
+        "is not known",
+    ),
+    "in_a_branch": (
+        "import types\nmeter = types.SimpleNamespace(update=lambda n: None)\nif x.max() > 10:\n    meter.update(3)",
+        "may take memory",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOT_LOOKED_INTO)
+def test_a_function_that_is_not_seen_is_worth_a_note(dry_run, name):
+    program, words = NOT_LOOKED_INTO[name]
+    ran = dry_run(START + program + "\ntorch.zeros(9, device=d)\n")
+    assert verdicts(ran) == []
+    assert any(words in note["text"] for note in ran.notes()), ran.notes()
 
 
 # What a program checks, and would find wrong with the numbers that stand for those that are not computed.

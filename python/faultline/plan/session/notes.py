@@ -60,9 +60,16 @@ class Notes:
             elif what == decisions.PERHAPS:
                 self.add(
                     "value",
-                    "a branch is decided by a fraction that a dry run does not compute, and what it calls may take memory: the other way was not seen (--real computes it)",
+                    "a branch is decided by a value that a dry run does not compute, and what it calls may take memory: the other way was not seen (--real computes it)",
                     line,
                 )
+            elif what == decisions.GIVEN:
+                if looks > before:
+                    self.add(
+                        "value",
+                        "a function whose code was not looked into is given a number that a dry run does not compute: whether a size comes of it is not known (--real computes it)",
+                        line,
+                    )
             elif looks > before and is_most:
                 self.at_most(
                     "sizes may come from a number that a dry run does not compute: it was taken as the most there can be",

@@ -1,8 +1,10 @@
 """Whether a number that a dry run does not compute can decide what the program takes: a size, or a branch.
 
 The number that the program reads is a plain one, so its way is followed in the source, from the statement that reads it: through assignments, arithmetic and what functions of the
-same file return, to a call, a slice or a condition. What is only printed, logged, kept in a list or divided to a share (a loss, an accuracy) decides nothing, and neither does a
-condition that only ends a loop or raises: the dry run goes on there, which is the most. Reads that a library makes are its own affair.
+same file return, keep in a container or are given, to a call, a slice or a condition. What is only printed, logged or divided to a share (a loss, an accuracy) decides nothing, and
+neither does a condition that only ends a loop or raises: the dry run goes on there, which is the most. Reads that a library makes are its own affair.
+
+Who is called is asked of the file (callees.py). A function that nobody can look into and whose name is that of one that only tells is not known: worth a note.
 
 A fraction that is compared (a loss with the best so far) decides a branch for certain only where the branch itself makes tensors, or calls what does; calls that nobody can look into are
 worth a note, and no more: they save checkpoints and write logs in every other program.
@@ -14,19 +16,30 @@ import ast
 import linecache
 import os
 
+from .callees import KEEPS, OWN, PERHAPS_OWN, TELLS, Callees
+from .end_conditions import End, calls
 from .reader import calling_frame, source_of
 
-SIZE, BRANCH, PERHAPS = "size", "branch", "perhaps"  # the last: a branch that may take something, or not
+SIZE, BRANCH = "size", "branch"
+PERHAPS, GIVEN = (
+    "perhaps",
+    "given",
+)  # a branch that may take something, or not; a call that may make a size of it, or not
 _FRACTION, _WHOLE, _TRUTH, _COMPARED = "fraction", "whole", "truth", "compared"
+_KEPT = "kept"  # a whole number, in a container
 _COUNTED = "counted"  # by a condition: it decides nothing but when a loop ends
 _ROUNDS = {"int", "round", "ceil", "floor", "trunc"}
+_OF_A_CONTAINER = {"max", "min", "sum", "pop"}
 _KEEPS = {"max", "min", "abs", "sum", "list", "tuple", "sorted", "item", "tolist", "pow", "bool", "zip", "any", "all"}
-_ONLY_TELLS = set(
-    "print info debug warning warn error critical log write append extend add add_scalar add_scalars set_postfix set_description update str repr format join "
-    "float tensor as_tensor fill_ decode get chr put isnan isinf isfinite isclose step save setdefault count dump dumps record log_metric log_metrics len set "
-    "assertEqual synchronize exit".split()
+# Names of functions that only tell, in most programs. Where it is not seen whose they are, this makes a note of what would be a verdict.
+_MOSTLY_TELL = set(
+    "info debug warning warn error critical log write append extend add add_scalar add_scalars set_postfix set_description update join tensor as_tensor decode get chr put "
+    "isnan isinf isfinite isclose step save setdefault count dump dumps record log_metric log_metrics len set assertEqual synchronize print str repr format".split()
 )
-_IN_LIGHT = _ONLY_TELLS | _KEEPS | _ROUNDS | {"detach", "clone", "cpu", "state_dict", "numpy"}
+_NO_MEMORY = _ROUNDS | set(
+    "detach cpu state_dict numpy item tolist sum any all max min bool float list tuple sorted zip exit".split()
+)
+_LIGHT, _UNSEEN, _HEAVY = range(3)  # what a branch takes of the GPU: nothing, nobody knows, perhaps something
 _MAKES = set(
     "zeros ones rand randn empty full randint arange linspace eye cat stack zeros_like ones_like rand_like randn_like empty_like full_like new_zeros new_ones "
     "new_empty new_full repeat repeat_interleave cuda matmul bmm einsum backward".split()
@@ -35,6 +48,7 @@ _TRUTHS = {"any", "all", "bool", "item", "isfinite", "isnan", "isinf", "logical_
 _judged: dict = {}
 _ends: dict = {}
 _checks: dict = {}
+_known_callees: dict = {}
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 
 
@@ -47,7 +61,7 @@ def of_read(value) -> tuple[str, str] | None:
     key = (frame.f_code.co_filename, frame.f_lineno, kind)
     if key not in _judged:
         try:
-            _judged[key] = _Way(key[0]).judge(key[1], kind)
+            _judged[key] = _Following(key[0]).judge(key[1], kind)
         except RecursionError:
             _judged[key] = None
     return (_judged[key], f"{key[0]}:{key[1]}") if _judged[key] else None
@@ -60,7 +74,7 @@ def goes_on() -> bool | None:
         return None
     key = frame.f_code.co_filename, frame.f_lineno
     if key not in _checks:
-        way = _Way(key[0])
+        way = _Following(key[0])
         _checks[key] = _passes(way.statement(key[1]) if way.source is not None else None)
     return _checks[key]
 
@@ -99,7 +113,7 @@ def ends_after(file: str, line: int) -> list[End]:
     """The statements by which a number that is read on that line may end a loop, or a function before its work."""
     key = file, line
     if key not in _ends:
-        way = _Way(file)
+        way = _Following(file)
         try:
             way.judge(line, _WHOLE)
         except RecursionError:
@@ -116,78 +130,20 @@ def _name(func) -> str:
     return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
 
-def _is_light(statements) -> bool:
-    """Nothing here takes memory of the GPU that would not be taken otherwise."""
-    for statement in statements:
-        if isinstance(statement, (ast.Raise, ast.Break, ast.Continue, ast.Pass)):
-            continue
-        if isinstance(statement, ast.If) and not (_is_light(statement.body) and _is_light(statement.orelse)):
-            return False
-        if not isinstance(statement, (ast.If, ast.Return, ast.Expr, ast.Assign, ast.AugAssign, ast.Assert)):
-            return False
-        parts = [statement.test] if isinstance(statement, ast.If) else [statement]
-        for node in (inner for part in parts for inner in ast.walk(part)):
-            if isinstance(node, ast.Call) and _name(node.func) not in _IN_LIGHT:
-                return False
-    return True
+def _callees_of(source) -> Callees:
+    if source.file not in _known_callees:
+        _known_callees[source.file] = Callees(source)
+    return _known_callees[source.file]
 
 
-class End:
-    """A condition that ends a loop: `while`, or an `if` that leaves it or sets a mark by which it ends."""
-
-    def __init__(self, statement, around, scope: str, mark=None, decided=None):
-        """decided: the part of a condition that the value decides."""
-        self.statement, self._around, self.scope, self._mark = statement, around, scope, mark
-        self._limits = []
-        self.is_unlimited = False
-        if isinstance(statement, ast.While):
-            test = statement.test
-            parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else []
-            self._limits = [part for part in parts if part is not decided and not _calls(part)]
-            leaves = any(isinstance(n, (ast.Break, ast.Return, ast.Raise)) for n in ast.walk(statement))
-            self.is_unlimited = not self._limits and not leaves
-
-    def holds(self, line: int) -> bool:
-        """Is it the statement's own line? Of an `if`, also what stands under it."""
-        ends = self.statement.test if isinstance(self.statement, ast.While) or self._mark else self.statement
-        return self.statement.lineno <= line <= (ends.end_lineno or line)
-
-    def has_inside(self, other: End) -> bool:
-        return self.statement is not other.statement and any(
-            node is other.statement for node in ast.walk(self.statement)
-        )
-
-    def is_taken(self, line: int, frame) -> bool:
-        """line: the first one behind it; 0: the function returns."""
-        if self._mark is not None:
-            name, value = self._mark
-            return frame.f_locals.get(name, frame.f_globals.get(name)) is value
-        if line and self._around.lineno <= line <= self._around.end_lineno:
-            return False
-        return not any(_is_false(limit, frame) for limit in self._limits)
-
-
-def _is_false(limit, frame) -> bool:
-    """A condition of plain numbers that no longer holds."""
-    names = [n.id for n in ast.walk(limit) if isinstance(n, ast.Name)]
-    values = {name: frame.f_locals.get(name, frame.f_globals.get(name)) for name in names}
-    if any(isinstance(n, ast.Attribute) for n in ast.walk(limit)) or any(
-        type(value) not in (int, float, bool) for value in values.values()
-    ):
-        return False
-    try:
-        return not eval(compile(ast.Expression(limit), "limit", "eval"), {"__builtins__": {}}, values)
-    except Exception:
-        return False
-
-
-class _Way:
+class _Following:
     def __init__(self, file: str):
         self.source = source_of(file)
         self.tree, self.parents = (self.source.tree, self.source.parents) if self.source else (None, {})
         self.seen: set = set()
         self.ends: dict = {}  # of loops, by their statement
         self.part = None  # of the last `and` on the way
+        self.callees = _callees_of(self.source) if self.source else None
 
     def judge(self, line: int, kind: str) -> str | None:
         if self.source is None:
@@ -220,7 +176,7 @@ class _Way:
 
     def _first(self, results) -> str | None:
         results = set(results)
-        return next((what for what in (SIZE, BRANCH, PERHAPS) if what in results), None)
+        return next((what for what in (SIZE, BRANCH, PERHAPS, GIVEN) if what in results), None)
 
     def statement(self, line: int):
         """The innermost one; of `if …: break` on one line the first, which computes something."""
@@ -228,7 +184,7 @@ class _Way:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
                 is_under = inner is not None and node.lineno == inner.lineno and isinstance(inner, (ast.If, ast.While))
-                if inner is None or node.lineno >= inner.lineno and not (is_under and _calls(inner.test)):
+                if inner is None or node.lineno >= inner.lineno and not (is_under and calls(inner.test)):
                     inner = node
         return inner
 
@@ -247,7 +203,7 @@ class _Way:
         if in_loop and any(isinstance(n, (ast.Break, ast.Return)) for n in under):
             self.ends.setdefault(node, End(node, around, name))
         elif any(isinstance(n, ast.Return) for n in under) and around is scope and node in getattr(scope, "body", ()):
-            if not _is_light(scope.body[scope.body.index(node) + 1 :]):
+            if self._weight(scope.body[scope.body.index(node) + 1 :]) == _HEAVY:
                 self.ends.setdefault(node, End(node, scope, name))
         for one in under:
             if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant) and type(one.value.value) is bool:
@@ -284,11 +240,39 @@ class _Way:
             return None
         if isinstance(node, ast.While):
             return None  # how often it goes round: see loop_ends.py
-        if _is_light(node.body) and _is_light(node.orelse):
-            return self._numbers_set(node.body + node.orelse)
+        weight = self._weight(node.body + node.orelse)
+        if weight != _HEAVY:
+            return self._numbers_set(node.body + node.orelse) or (PERHAPS if weight == _UNSEEN else None)
         if level != _COMPARED or self._takes(node.body + node.orelse, set()):
             return BRANCH
         return self._numbers_set(node.body + node.orelse) or PERHAPS
+
+    def _weight(self, statements, inside: tuple = ()) -> int:
+        """Whether the statements take memory of the GPU that would not be taken otherwise."""
+        most = _LIGHT
+        for statement in statements:
+            if isinstance(statement, (ast.Raise, ast.Break, ast.Continue, ast.Pass)):
+                continue
+            if not isinstance(statement, (ast.If, ast.Return, ast.Expr, ast.Assign, ast.AugAssign, ast.Assert)):
+                return _HEAVY
+            if isinstance(statement, ast.If):
+                most = max(most, self._weight(statement.body + statement.orelse, inside))
+            parts = [statement.test] if isinstance(statement, ast.If) else [statement]
+            calls = (node for part in parts for node in ast.walk(part) if isinstance(node, ast.Call))
+            most = max([most, *(self._weight_of_call(call, inside) for call in calls)])
+        return most
+
+    def _weight_of_call(self, call, inside: tuple) -> int:
+        name, callee = _name(call.func), self.callees.of(call)
+        if callee in (OWN, PERHAPS_OWN) and name in _MOSTLY_TELL | _NO_MEMORY:
+            if name in inside:
+                return _LIGHT
+            bodies = [one.body for one in self.source.functions.get(name, ())]
+            least = _LIGHT if callee == OWN else _UNSEEN
+            return max([least, *(self._weight(body, (*inside, name)) for body in bodies)]) if bodies else _HEAVY
+        if callee in (TELLS, KEEPS) or name in _NO_MEMORY:
+            return _LIGHT
+        return _UNSEEN if name in _MOSTLY_TELL else _HEAVY
 
     def _numbers_set(self, statements) -> str | None:
         """A whole number that a branch chooses, and what it then decides; 0 and 1 are marks and counters."""
@@ -342,9 +326,9 @@ class _Way:
             elif isinstance(node, ast.BoolOp):
                 self.part = before
             elif isinstance(node, ast.Compare) and level != _COUNTED:
-                level = _COMPARED if level in (_FRACTION, _COMPARED) else _TRUTH
+                level = _COMPARED if level in (_FRACTION, _COMPARED, _KEPT) else _TRUTH
             elif isinstance(node, (ast.If, ast.While, ast.IfExp)) and before is node.test:
-                if level == _FRACTION:
+                if level in (_FRACTION, _KEPT):
                     return None
                 if not isinstance(node, ast.IfExp):
                     return self._condition(node, level)
@@ -359,13 +343,16 @@ class _Way:
                 name = _name(node.func)
                 if name in _ROUNDS and level != _COUNTED:
                     level = _WHOLE
+                elif name == "float" and level in (_WHOLE, _KEPT):
+                    level = _FRACTION
+                elif level == _KEPT and name in _OF_A_CONTAINER:
+                    level = _WHOLE
                 elif before is not node.func and name not in _KEEPS:
-                    self._follow_into(node, before, level)
-                    self._climb(node, _COUNTED)  # its answer may end a loop
-                    return SIZE if level == _WHOLE and name not in _ONLY_TELLS else None
+                    return self._given(node, before, level)
             elif isinstance(node, ast.Subscript):
                 if before is not node.value:
                     return None  # one element
+                level = _WHOLE if level == _KEPT else level
             elif isinstance(node, ast.Slice):
                 return SIZE if level == _WHOLE else None
             elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
@@ -377,13 +364,31 @@ class _Way:
                     return result
             elif isinstance(node, (ast.Return, ast.Yield)):
                 return self._callers(node, level)
-            elif isinstance(node, (ast.For, ast.AsyncFor)):
-                return self._uses(node.target, level)
-            elif isinstance(node, ast.comprehension):
-                return self._uses(node.target, level)
+            elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+                return self._uses(node.target, _WHOLE if level == _KEPT else level)
             elif isinstance(node, ast.stmt):
                 return None
         return None
+
+    def _given(self, call, argument, level: str) -> str | None:
+        """A function is given the number."""
+        inside = self._follow_into(call, argument, level)
+        self._climb(call, _COUNTED)  # its answer may end a loop
+        if level not in (_WHOLE, _KEPT):
+            return None
+        name, callee = _name(call.func), self.callees.of(call)
+        if callee == KEEPS:
+            kept = call.func.value
+            while isinstance(kept, ast.Subscript):
+                kept = kept.value
+            return self._uses(kept, _KEPT)
+        if callee == TELLS:
+            return None
+        if callee == OWN and name in _MOSTLY_TELL:
+            return inside
+        if callee == PERHAPS_OWN and name in _MOSTLY_TELL:
+            return self._first([inside, GIVEN])
+        return GIVEN if level == _KEPT or name in _MOSTLY_TELL else SIZE
 
     def _scope(self, node):
         while node is not None and not isinstance(
@@ -404,21 +409,26 @@ class _Way:
             return None  # an entry of a table
         return self._first(self._climb(node, level) for node in same if isinstance(node.ctx, ast.Load))
 
-    def _follow_into(self, call, argument, level: str) -> None:
-        """Into a function of the same file that is given the number, for the loops that end by it: stopper.step(loss), stopper(loss)."""
-        if argument not in call.args:
-            return
-        name, place = _name(call.func), call.args.index(argument)
+    def _follow_into(self, call, argument, level: str) -> str | None:
+        """Into a function of the same file that is given the number: what that decides, and the loops that end by it: stopper.step(loss), stopper(loss)."""
+        name, found = _name(call.func), set()
+        word = argument.arg if isinstance(argument, ast.keyword) else None
+        if word is None and argument not in call.args:
+            return SIZE
+        place = 0 if word is not None else call.args.index(argument)
+        inside = level if level in (_COUNTED, _WHOLE, _KEPT) else _FRACTION
         for node in ast.walk(self.tree):
             if not isinstance(node, ast.FunctionDef) or node.name not in (name, "__call__"):
                 continue
             is_method = isinstance(self.parents.get(node), ast.ClassDef)
             names = [one.arg for one in node.args.posonlyargs + node.args.args][1 if is_method else 0 :]
-            if place >= len(names):
+            if word is None and place >= len(names):
+                found.add(SIZE)  # among those that it takes as *arguments
                 continue
             for use in ast.walk(node):
-                if isinstance(use, ast.Name) and use.id == names[place] and isinstance(use.ctx, ast.Load):
-                    self._climb(use, _COUNTED if level == _COUNTED else _FRACTION)
+                if isinstance(use, ast.Name) and use.id == (word or names[place]) and isinstance(use.ctx, ast.Load):
+                    found.add(self._climb(use, inside))
+        return self._first(found)
 
     def _callers(self, node, level: str) -> str | None:
         function = getattr(self._scope(node), "name", None)
@@ -437,10 +447,6 @@ def _of_this_loop(node):
 def _same_place(target, given: ast.Tuple, part):
     is_alike = isinstance(target, ast.Tuple) and len(target.elts) == len(given.elts)
     return target.elts[given.elts.index(part)] if is_alike and part in given.elts else target
-
-
-def _calls(node) -> bool:
-    return any(isinstance(n, ast.Call) for n in ast.walk(node))
 
 
 def _is_number(value) -> bool:
