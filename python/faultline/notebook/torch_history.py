@@ -21,7 +21,7 @@ class TorchHistory:
         self.began_us = 0
         self.was_running = False  # CUDA had begun before the cell
         self.by_user = False
-        self._is_on = self._is_ours = False
+        self._is_ours = False
         self._record = self._watch = None
 
     # --- around the cell
@@ -44,7 +44,6 @@ class TorchHistory:
             self._quietly(self._start, sys.modules["torch"])
 
     def _start(self, torch):
-        self._is_on = True
         memory = torch.cuda.memory
         self.by_user = is_recording(torch)
         if not self.by_user:

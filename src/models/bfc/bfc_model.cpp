@@ -13,8 +13,7 @@ namespace {
 bool knows(const Trace& trace, std::uint16_t device) { return bfc_recording(trace, device).has_value(); }
 
 // What was in force, with what a framework does by itself where nothing tells: TensorFlow's pools of a GPU collect garbage.
-std::vector<BfcSettings> recorded_settings(const BfcRecording& recording, const BfcFindings& findings,
-                                           bool on_gpu = false) {
+std::vector<BfcSettings> recorded_settings(const BfcRecording& recording, const BfcFindings& findings) {
   std::vector<BfcSettings> settings;
   for (std::size_t pool = 0; pool < recording.pools.size(); ++pool) {
     const BfcFindings::Pool& found = findings.pools[pool];
@@ -103,7 +102,7 @@ Result<ReplayResult> replay_with_bfc(const Trace& trace, const ReplayOptions& op
   }
   const BfcFindings findings = findings_of(*recording);
   const Result<std::vector<BfcSettings>> settings =
-      changed(*recording, recorded_settings(*recording, findings, options.gpu.has_value()), options);
+      changed(*recording, recorded_settings(*recording, findings), options);
   if (!settings) return settings.error();
   ReplayResult result = replay_bfc(*recording, *settings, findings, options);
   result.settings = written((*settings)[recording->main_pool()], recording->framework);

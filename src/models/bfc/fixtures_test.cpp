@@ -56,8 +56,9 @@ TEST(BfcFixtures, EveryPlacementAndRegionIsPredicted) {
     EXPECT_EQ(proof->exact, proof->placements) << (proof->mismatches.empty() ? "" : proof->mismatches[0].what);
     EXPECT_EQ(proof->segment_events_exact, proof->segment_events);
     for (const Event& event : trace.events) {
-      if (event.kind == EventKind::kAlloc && trace.heaps[event.heap.index()].kind == HeapKind::kBfc)
+      if (event.kind == EventKind::kAlloc && trace.heaps[event.heap.index()].kind == HeapKind::kBfc) {
         EXPECT_GE(held[event.allocation.index()], event.size_bytes);
+      }
     }
     placements += proof->placements;
     ++files;

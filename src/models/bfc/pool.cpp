@@ -202,11 +202,6 @@ void BfcPool::free(BfcChunkIndex index) {
   make_free(index);
 }
 
-BfcChunkIndex BfcPool::chunk_at(std::uint64_t address) const {
-  const auto at = by_address_.find(address);
-  return at == by_address_.end() || !chunks_[at->second].in_use() ? kNoChunk : at->second;
-}
-
 BfcChunkIndex BfcPool::force(std::uint64_t address, std::uint64_t chunk_bytes, std::uint64_t requested_bytes,
                              AllocationId id) {
   if (chunk_bytes == 0 || id.value == 0) return kNoChunk;

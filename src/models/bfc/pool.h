@@ -77,8 +77,6 @@ class BfcPool {
   };
   const std::map<std::uint64_t, Region>& regions() const { return regions_; }  // by address
   bool is_empty(const Region& region) const;
-  // The chunk in use that begins there, else kNoChunk.
-  BfcChunkIndex chunk_at(std::uint64_t address) const;
 
   std::uint64_t in_use_bytes() const { return in_use_bytes_; }  // whole chunks: slack is in it
   std::uint64_t requested_bytes() const { return requested_bytes_; }

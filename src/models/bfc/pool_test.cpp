@@ -151,7 +151,8 @@ TEST(BfcPool, EmptyRegionsGoBackOnlyWithCollectionAndOnlyWhereItHelps) {
 TEST(BfcPool, AStateIsPutInByItsChunks) {
   BfcPool pool(limited(64));
   ASSERT_TRUE(pool.add_region(ByteRange::of(0x7f0000000000, kMiB)));
-  EXPECT_NE(pool.force(0x7f0000000400, 1024, 700, AllocationId(1)), kNoChunk);
+  const BfcChunkIndex first = pool.force(0x7f0000000400, 1024, 700, AllocationId(1));
+  EXPECT_NE(first, kNoChunk);
   EXPECT_NE(pool.force(0x7f0000000000, 512, 512, AllocationId(2)), kNoChunk);
   EXPECT_EQ(pool.force(0x7f0000000500, 256, 1, AllocationId(3)), kNoChunk) << "in use";
   EXPECT_EQ(pool.force(0x7f00000fff00, 512, 1, AllocationId(3)), kNoChunk) << "beyond the region";
@@ -160,8 +161,8 @@ TEST(BfcPool, AStateIsPutInByItsChunks) {
   EXPECT_EQ(pool.requested_bytes(), 1212u);
   PlainDriver driver;
   EXPECT_EQ(pool.chunk(pool.allocate(500, AllocationId(4), driver)).address, 0x7f0000000200u);
-  EXPECT_EQ(pool.chunk_at(0x7f0000000400), pool.chunk_at(0x7f0000000400));
-  pool.free(pool.chunk_at(0x7f0000000400));
+  EXPECT_EQ(pool.chunk(first).address, 0x7f0000000400u);
+  pool.free(first);
   EXPECT_EQ(pool.largest_free_bytes(), kMiB - 1024);
 }
 

@@ -24,8 +24,6 @@ def come_to(walk, step: Step) -> bool:
         return False
     try:
         if kind in CALLS:
-            if step.operation.node_def.attr["_XlaMustCompile"].b:
-                walk.outcome.by_xla = True
             inside = Inside(walk, step, "f")
             inside.run(step.inputs)
             inside.tell(step)

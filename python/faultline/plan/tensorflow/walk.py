@@ -38,7 +38,6 @@ class Walked:
         self.work = 0
         self.visits = 0
         self.runs_here = True  # all its operations can be computed on the CPU
-        self.by_xla = False  # XLA compiles it, or a part
         self.assigned: dict[int, object] = {}  # variables of the caller's that it assigns to
         self.iterators: list[tuple] = []  # of the caller's that it takes from, and the operations
         self.facts: Facts | None = None  # of the outermost graph
@@ -91,7 +90,9 @@ class KeptByGraph:
 class Walk:
     """`given` are the caller's tensors by the ids of the graph's inputs; `kept` is what the outermost graph keeps."""
 
-    def __init__(self, session, given: dict, kept: KeptByGraph, facts: Facts, outcome: Walked, elements, rounds: int = 1):
+    def __init__(
+        self, session, given: dict, kept: KeptByGraph, facts: Facts, outcome: Walked, elements, rounds: int = 1
+    ):
         self.session, self.given, self.kept, self.facts = session, given, kept, facts
         self.outcome, self.elements, self.rounds = outcome, elements, rounds
         self.uses: Counter = Counter()  # to come, by the id of a tensor of the graph

@@ -38,7 +38,7 @@ def _collective(dry, func, args, kwargs):
                     output.copy_(source)
                 if name.startswith("all_reduce"):
                     process_group.reduced(output, given.get("reduce_op", "sum"), size)
-    if isinstance(group, process_group.Alone):
+    if isinstance(group, process_group.OneRanksGroup):
         group._done(_several(result), name)
     return result
 

@@ -20,7 +20,7 @@ from ..cuda import no_gpu
 from ..release.older_torch import OutOfMemoryError
 from ..tensors import places
 from . import launchers, nccl, process_group, ranks
-from .process_group import Alone, Store
+from .process_group import OneRanksGroup, Store
 
 _BACKEND = "faultline"
 _CUDA, _NOBODY = 1, 100  # c10::DeviceType
@@ -239,7 +239,7 @@ def _groups(watch, c10d) -> None:
     kinds: list[str] = []
 
     def make(options, _group_options=None):
-        return Alone(options.group_rank, options.group_size, kinds[-1], watch)
+        return OneRanksGroup(options.group_rank, options.group_size, kinds[-1], watch)
 
     c10d.Backend.register_backend(_BACKEND, make, extended_api=True, devices=["cpu", "cuda"])
     if getattr(c10d, "default_pg_nccl_timeout", 0) is None:  # since 2.2
@@ -262,7 +262,7 @@ def _groups(watch, c10d) -> None:
             )
         finally:
             kinds.pop()
-        if isinstance(group, Alone):
+        if isinstance(group, OneRanksGroup):
             c10d._world.pg_map[group] = (c10d.Backend(kind), prefix)
             c10d._world.pg_backend_config[group] = config
         return group, prefix
@@ -279,7 +279,7 @@ def _record_nothing(c10d) -> None:
     attach = getattr(c10d, "_maybe_attach_flight_recorder", None)
     if attach is not None:
         c10d._maybe_attach_flight_recorder = lambda group, *args, **options: (
-            None if isinstance(group, Alone) else attach(group, *args, **options)
+            None if isinstance(group, OneRanksGroup) else attach(group, *args, **options)
         )
 
 

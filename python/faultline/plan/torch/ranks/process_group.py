@@ -71,7 +71,7 @@ class Options:
         self.__dict__.update(fields)
 
 
-class Alone(ProcessGroup):
+class OneRanksGroup(ProcessGroup):
     """The group, of which one rank is here. `kind` is the backend that the program named."""
 
     supports_splitting = supports_coalescing = supports_time_estimate = False
@@ -411,12 +411,12 @@ def _refuse_the_unknown() -> None:
     for name, member in vars(ProcessGroup).items():
         if (
             not name.startswith("_")
-            and name not in vars(Alone)
+            and name not in vars(OneRanksGroup)
             and callable(member)
             and not isinstance(member, type)
             and name not in _NO_COLLECTIVES
         ):
-            setattr(Alone, name, refusing(name))
+            setattr(OneRanksGroup, name, refusing(name))
 
 
 _refuse_the_unknown()
