@@ -86,8 +86,9 @@ struct PlanNote {
   std::string text;
   std::string line;  // "train.py:12"; may be empty
   std::uint64_t count = 1;
-  std::string verdict;  // words that the verdict is not said without: "run eagerly instead of compiled"; may be empty
-  bool most = false;    // sizes that depend on values were counted as large as they can be
+  std::string verdict =
+      {};             // words that the verdict is not said without: "run eagerly instead of compiled"; may be empty
+  bool most = false;  // sizes that depend on values were counted as large as they can be
 };
 
 // The loops of the program around its optimizer steps, where their source says how many rounds they have.
@@ -114,13 +115,13 @@ struct PlanChange {
   bool fits = false;
   std::uint64_t needed_bytes = 0;
   std::string why_not;
-  std::vector<std::string> remedies;      // by name; empty: a setting
-  std::uint64_t cost = 0;                 // how much it asks of the user: the order of the list
-  std::string label;                      // short
-  std::vector<std::string> instructions;  // one for each remedy
-  std::string diff;                       // of the program's own source, where its lines are known; may be empty
-  std::uint64_t compute = 0;              // the compute capability it needs, its first number
-  bool begun = false;                     // it was run; where it is not tried, without a result
+  std::vector<std::string> remedies = {};      // by name; empty: a setting
+  std::uint64_t cost = 0;                      // how much it asks of the user: the order of the list
+  std::string label = {};                      // short
+  std::vector<std::string> instructions = {};  // one for each remedy
+  std::string diff = {};                       // of the program's own source, where its lines are known; may be empty
+  std::uint64_t compute = 0;                   // the compute capability it needs, its first number
+  bool begun = false;                          // it was run; where it is not tried, without a result
   // memory grows with it, too, and nothing says that the program ends before: it fits until about this step, and `fits` is false
   std::uint64_t until = 0;
   std::string until_unit = {};          // step, round
@@ -149,8 +150,8 @@ struct PlanVary {
   std::string stopped;       // why it ended before the largest was found; may be empty
   std::string why_not;       // the search could not be made
   bool accumulated = false;  // gradients were kept from one batch to the next in these runs, as accumulation does
-  std::vector<std::string> command;  // with the largest that fits, where the number is in the command
-  std::string diff;                  // of the program's own source with it, where its lines are known; may be empty
+  std::vector<std::string> command = {};  // with the largest that fits, where the number is in the command
+  std::string diff = {};  // of the program's own source with it, where its lines are known; may be empty
   // With gradients accumulated, where a run of it fits: so many batches of so much make `current`, or as near as can be; 0: none.
   std::uint64_t batches = 0, batch = 0;
 };

@@ -101,8 +101,9 @@ TEST(PoolKinds, TheSettingIsThatOfThePool) {
         EXPECT_EQ(holds(words, setting), wanted) << row.pool << ": " << setting << "\nin " << words;
       }
       for (const char* part : row.has) {
-        if (has_exception || !std::string(part).starts_with("the device"))
+        if (has_exception || !std::string(part).starts_with("the device")) {
           EXPECT_TRUE(holds(words, part)) << part << words;
+        }
       }
     }
   }
