@@ -52,7 +52,6 @@ MAY_BE_LONG = {
     "src/rules/out_of_memory/advice.cpp advise",
     "src/rules/out_of_memory/pool_message.cpp judge_jax",
     "src/sources/error_text/error_text.cpp read_plain",
-    "src/sources/error_text/known_messages.cpp read_known_message",
     "src/sources/error_text/message_framework.cpp read_framework_message",
     "src/sources/error_text/message_torch.cpp read_torch_message",
     "src/sources/error_text/survey.cpp survey",
