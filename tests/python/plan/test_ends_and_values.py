@@ -318,7 +318,7 @@ def test_generate_of_transformers_ends_by_its_limit(dry_run):
 @pytest.mark.parametrize("body, waits", [("while not (step() == 2).all(): pass", True), ("while True: step()", False)])
 def test_a_loop_that_waits_for_a_value_is_named(dry_run, body, waits):
     ran = dry_run(
-        f"""import torch
+        f"""import torch; from faultline.plan.session import notes; notes._MANY_TRUTHS = 5
 head, x = torch.nn.Linear(64, 1000).cuda(), torch.randn(2, 64, device="cuda")
 def step(): return head(x).argmax(-1)
 {body}
