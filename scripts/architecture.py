@@ -4,6 +4,7 @@
     scripts/architecture.py [--write]
 
 Checked: a room of src/ includes only rooms that stand before it, and a folder of python/faultline imports only what does, without cycles (python_imports.py); no file has more than 500 lines and no function more than 80 (long_functions.py); the figures are those of the code; what docs/architecture.md names exists;
+no framework is told from another by its name as a word;
 every input has its row in docs/cli.md, every rule its row in docs/rules/README.md and its place in the schema; the form of files: no tabs, no space at the end of a line, one line end at the end of a file, includes in order.
 --write draws the figures anew, lists the rules in the schema and puts includes in order. Status 1 where something is not as it should be.
 """
@@ -51,9 +52,6 @@ MAY_BE_LONG = {
     "src/report/memory_picture.cpp print_memory_picture",
     "src/rules/out_of_memory/advice.cpp advise",
     "src/rules/out_of_memory/pool_message.cpp judge_jax",
-    "src/sources/error_text/error_text.cpp read_plain",
-    "src/sources/error_text/message_framework.cpp read_framework_message",
-    "src/sources/error_text/message_torch.cpp read_torch_message",
     "src/sources/error_text/survey.cpp survey",
 }
 
@@ -236,6 +234,25 @@ def drawn(text):
     return text
 
 
+# A framework's name is decided in src/trace/framework.h: elsewhere none is compared, chosen or set by its words. Python packages of that name (doctor) are packages.
+FRAMEWORK_NAMES = ROOT / "src" / "trace" / "framework.h"
+NAME = r'"(?:jax|tensorflow|pytorch|bfc\.framework)"'
+BY_NAME = re.compile(
+    rf"[=!]=\s*{NAME}|{NAME}\s*[=!]=|[?:]\s*{NAME}\s*[:;,)]|\w*(?:framework|program|maker)\w*(?:\(| = ){NAME}|said\(.*{NAME}",
+    re.I,
+)
+
+
+def check_frameworks():
+    for path in code():
+        if path == FRAMEWORK_NAMES or "doctor" in path.parts:
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if BY_NAME.search(line.split("//")[0]):
+                place = f"{path.relative_to(ROOT)}:{number}"
+                yield f"{place} decides by a framework's name: src/trace/framework.h has them as an enum"
+
+
 def main():
     wrong = []
     for room, found in includes().items():
@@ -251,7 +268,7 @@ def main():
     ]
     wrong += [f"{path.relative_to(ROOT)} has more than {MOST_LINES} lines" for path in long]
     wrong += [*check_form("--write" in sys.argv), *check_schema("--write" in sys.argv)]
-    wrong += [*check_rules(), *check_functions(), *check_inputs()]
+    wrong += [*check_rules(), *check_functions(), *check_inputs(), *check_frameworks()]
     text = PAGE.read_text()
     for name in sorted(set(re.findall(r"`((?:src|python|scripts|tests|docs)/[\w./-]+?)`", text))):
         if not (ROOT / name).exists():

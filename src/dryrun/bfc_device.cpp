@@ -5,6 +5,7 @@
 #include "fmt/format.h"
 #include "models/bfc/recording.h"
 #include "models/torch/driver.h"
+#include "trace/framework.h"
 
 namespace faultline {
 namespace {
@@ -24,10 +25,10 @@ std::uint64_t budget_of(const BfcDeviceSpec& spec) {
 
 Result<BfcDeviceSpec> bfc_device_spec(std::string name, std::uint64_t capacity_bytes, std::uint64_t context_bytes,
                                       std::string_view framework, int compute_major, std::string_view changes) {
-  if (framework != "jax" && framework != "tensorflow")
+  if (framework_named(framework) != Framework::kJax && framework_named(framework) != Framework::kTensorFlow)
     return Error{fmt::format("'{}' is no framework with a BFC pool", framework), {}, {}};
   BfcDeviceSpec spec{std::move(name), capacity_bytes, context_bytes, BfcFramework::kJax, {}, 1, false};
-  if (framework == "tensorflow") spec.framework = BfcFramework::kTensorFlow;
+  if (framework_named(framework) == Framework::kTensorFlow) spec.framework = BfcFramework::kTensorFlow;
   const bool is_jax = spec.framework == BfcFramework::kJax;
   const Result<SettingChanges> parsed = parse_setting_changes(changes);
   if (!parsed) return parsed.error();
@@ -67,7 +68,8 @@ BfcDevice::BfcDevice(const BfcDeviceSpec& spec, Recorder& recorder)
   const auto state = [&](std::string_view what, std::string value) {
     recorder_.keep(writer.define_property(bfc_property(kPoolName, what), value));
   };
-  recorder_.keep(writer.define_property("bfc.framework", spec_.framework == BfcFramework::kJax ? "jax" : "tensorflow"));
+  recorder_.keep(writer.define_property(
+      kPoolsFramework, file_name_of(spec_.framework == BfcFramework::kJax ? Framework::kJax : Framework::kTensorFlow)));
   state("limit", std::to_string(spec_.settings.limit_bytes));
   state("growth", spec_.settings.growth ? "true" : "false");
   state("garbage_collection", spec_.settings.garbage_collection ? "true" : "false");

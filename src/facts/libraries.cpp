@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "facts/stack_facts.h"
+#include "trace/framework.h"
 
 namespace faultline {
 namespace {
@@ -26,15 +27,15 @@ constexpr std::array<Named, 26> kModules = {{{"libcublas", "cuBLAS"},
                                              {"libnvrtc", "NVRTC"},
                                              {"libcufile", "cuFile"},
                                              {"libcupti", "CUPTI"},
-                                             {"libc10", "PyTorch"},
-                                             {"libtorch", "PyTorch"},
+                                             {"libc10", words_of(Framework::kPyTorch)},
+                                             {"libtorch", words_of(Framework::kPyTorch)},
                                              {"libtriton", "Triton"},
                                              {"xla_extension", "XLA"},
                                              {"xla_cuda_plugin", "XLA"},
                                              {"libjax", "XLA"},
                                              {"libjitlink", "nvJitLink"},
-                                             {"libtensorflow", "TensorFlow"},
-                                             {"_pywrap_tensorflow", "TensorFlow"},
+                                             {"libtensorflow", words_of(Framework::kTensorFlow)},
+                                             {"_pywrap_tensorflow", words_of(Framework::kTensorFlow)},
                                              {"libonnxruntime", "ONNX Runtime"},
                                              {"librmm", "RMM"},
                                              {"libnvcomp", "nvCOMP"}}};
@@ -45,12 +46,12 @@ constexpr std::array<std::string_view, 14> kPassOn = {"libcudart", "libcuda.so",
                                                       "libffi",    "_ctypes",    "libpython",    "python"};
 
 // By a folder in the path: modules without a telling name, and Python packages.
-constexpr std::array<Named, 12> kFolders = {{{"/torch/", "PyTorch"},
+constexpr std::array<Named, 12> kFolders = {{{"/torch/", words_of(Framework::kPyTorch)},
                                              {"/triton/", "Triton"},
                                              {"/jaxlib/", "XLA"},
                                              {"/jax_plugins/", "XLA"},
                                              {"/jax/", "XLA"},
-                                             {"/tensorflow/", "TensorFlow"},
+                                             {"/tensorflow/", words_of(Framework::kTensorFlow)},
                                              {"/cupy", "CuPy"},
                                              {"/numba", "Numba"},
                                              {"/rmm/", "RMM"},

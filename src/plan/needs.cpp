@@ -15,6 +15,7 @@
 #include "plan/rounds.h"
 #include "sources/input.h"
 #include "sources/statements.h"
+#include "trace/framework.h"
 
 namespace faultline {
 namespace {
@@ -41,9 +42,7 @@ std::optional<BfcFramework> pool_of(const Trace& trace, std::size_t slot) {
     return heap.kind == HeapKind::kBfc && heap.device == trace.devices[slot].index;
   });
   if (!has_pool) return std::nullopt;
-  const auto framework = trace.properties.find("bfc.framework");
-  return framework != trace.properties.end() && framework->second == "jax" ? BfcFramework::kJax
-                                                                           : BfcFramework::kTensorFlow;
+  return pools_framework(trace) == Framework::kJax ? BfcFramework::kJax : BfcFramework::kTensorFlow;
 }
 
 double share_in(std::string_view text, double otherwise) {

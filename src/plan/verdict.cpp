@@ -15,6 +15,7 @@
 #include "plan/plan_fields.h"
 #include "rules/describe.h"
 #include "trace/file_format.h"
+#include "trace/framework.h"
 
 namespace faultline {
 namespace {
@@ -270,7 +271,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.needed_bytes = run.needs.needed_bytes();
   describe_estimates(run.trace, run.needs, plan);
   if (run.needs.pool) {
-    plan.framework = *run.needs.pool == BfcFramework::kJax ? "jax" : "tensorflow";
+    plan.framework = file_name_of(*run.needs.pool == BfcFramework::kJax ? Framework::kJax : Framework::kTensorFlow);
     plan.pool_bytes = run.needs.segment_bytes;
     plan.pool_share = run.needs.share;
   }

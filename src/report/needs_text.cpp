@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "trace/framework.h"
 
 namespace faultline {
 
@@ -58,7 +59,7 @@ std::string pool_text(const Plan& plan) {
   constexpr std::uint64_t kSmall = 64 * kMiB;
   if (plan.framework.empty()) return {};
   std::string text;
-  if (plan.framework == "jax" && plan.pool_share < 1)
+  if (plan.framework == file_name_of(Framework::kJax) && plan.pool_share < 1)
     text = fmt::format(" {} of it are JAX's pool, which may take {:.0f} % of a GPU{}.", format_bytes(plan.pool_bytes),
                        100 * plan.pool_share,
                        plan.pool_share == kUsualShare ? " (XLA_CLIENT_MEM_FRACTION)" : ", as is set");

@@ -16,6 +16,7 @@
 #include "report/remedies_text.h"
 #include "report/rule_pages.h"
 #include "rules/old_program.h"
+#include "trace/framework.h"
 
 namespace faultline {
 namespace {
@@ -283,8 +284,9 @@ std::string peak_text(const Page& page, const Plan& plan) {
   if (plan.peak_outside_bytes != 0)
     text += fmt::format(" + {} {}", format_bytes(plan.peak_outside_bytes),
                         plan.framework.empty() ? "outside PyTorch's allocator" : "beside the pool");
-  text += fmt::format(" + {} {}", format_bytes(plan.context_bytes),
-                      plan.framework == "tensorflow" ? "context and TensorFlow's reserve" : "context");
+  text += fmt::format(
+      " + {} {}", format_bytes(plan.context_bytes),
+      plan.framework == file_name_of(Framework::kTensorFlow) ? "context and TensorFlow's reserve" : "context");
   return text.substr(text.starts_with(" + ") ? 3 : 0) + " = " + format_bytes(std::max(known, taken_bytes));
 }
 

@@ -39,6 +39,7 @@
 #include "rules/finding.h"
 #include "sources/pool_names.h"
 #include "sources/statements.h"
+#include "trace/framework.h"
 
 namespace faultline {
 
@@ -95,7 +96,7 @@ struct Shortage {
   std::vector<std::string> other_pids;
   std::string doubt;  // why these may not be others: ", if …"; they are then likely, not proved
   std::optional<PoolShortage> pool;
-  std::string holder = "PyTorch";
+  std::string holder{words_of(Framework::kPyTorch)};
   std::string device = "the device";
 };
 

@@ -91,13 +91,13 @@ Platform platform_of(const StatedError& stated) {
   for (const auto& [backend, platform] : kBackends) {
     if (stated.backend == backend) return platform;
   }
-  if (const Platform platform = row_of(stated.message).platform; platform != Platform::kCuda) return platform;
+  if (const Platform platform = row_of(stated.kind).platform; platform != Platform::kCuda) return platform;
   for (const std::string_view mark :
        {"HIP error", "HIP out of", "hipError", "hipMalloc", "ROCm", "PYTORCH_HIP_ALLOC_CONF"}) {
     if (stated.text.find(mark) != std::string::npos) return Platform::kRocm;
   }
-  if (stated.framework_name == "rocm") return Platform::kRocm;
-  const Program* program = program_of(stated.framework_name.empty() ? stated.other_framework : stated.framework_name);
+  if (stated.program == "rocm") return Platform::kRocm;
+  const Program* program = program_of(stated.program_name());
   if (program == nullptr) return Platform::kCuda;
   const bool names_cuda =
       stated.text.find("cuda") != std::string::npos || stated.text.find("CUDA") != std::string::npos;

@@ -6,6 +6,7 @@
 #include "facts/outside.h"
 #include "models/bfc/settings.h"
 #include "models/torch/segment_sizes.h"
+#include "trace/framework.h"
 
 namespace faultline {
 
@@ -22,11 +23,9 @@ namespace {
 
 // "TensorFlow's pool GPU_0_bfc", "the pool GPU_0_bfc".
 std::string pool_words(const Case& subject, const Heap& heap) {
-  const auto framework = subject.trace().properties.find("bfc.framework");
-  const std::string owner = framework == subject.trace().properties.end() ? ""
-                            : framework->second == "jax"                  ? "JAX's"
-                                                                          : "TensorFlow's";
-  return (owner.empty() ? "the" : owner) + " pool" + (heap.name.empty() ? "" : " " + heap.name);
+  const Framework owner = pools_framework(subject.trace());
+  return (owner == Framework::kNone ? "the" : std::string(words_of(owner)) + "'s") + " pool" +
+         (heap.name.empty() ? "" : " " + heap.name);
 }
 
 // What the model found out about the limit of the heap that refused; a heap without one has none.

@@ -8,7 +8,6 @@
 #include "rules/describe.h"
 #include "rules/platform.h"
 #include "sources/messages/programs.h"
-#include "sources/text_notes.h"
 
 namespace faultline {
 namespace {
@@ -39,7 +38,12 @@ Finding begin_stated(const Case& subject, std::string_view rule) {
 }
 
 bool is_of_other(const StatedError& stated) {
-  return !stated.other_framework.empty() || stated.framework == Framework::kOther;
+  return stated.other_framework != Framework::kNone || stated.framework == Framework::kOther;
+}
+
+const TextNotes& notes_of(const Case& subject) {
+  static const TextNotes kNothing;
+  return subject.statements().message_only ? subject.statements().notes : kNothing;
 }
 
 std::uint64_t stated_bytes(ByteInterval bytes) {
@@ -60,7 +64,7 @@ void finish_stated(const Case& subject, Finding& finding) {
     finding.severity = Severity::kWarning;
     finding.message = "The program works around this by itself. " + finding.message;
   }
-  const TextNotes notes = subject.statements().message_only ? read_text_notes(subject.trace()) : TextNotes();
+  const TextNotes& notes = notes_of(subject);
   if (stated.count > 1) {
     add_evidence(finding, "messages", stated.count);
     add_evidence(finding, "different_messages", stated.distinct);
@@ -92,7 +96,7 @@ void finish_stated(const Case& subject, Finding& finding) {
   } else if (!stated.ended_by.empty()) {
     finding.severity = std::max(finding.severity, Severity::kWarning);
     // After a kernel's fault nothing works on the device: where one was only printed and the program went on, it may have been another process's.
-    const bool is_fault = stated.kind == ErrorKind::kFault;
+    const bool is_fault = stated.group() == ErrorKind::kFault;
     if (is_fault) finding.confidence = std::max(finding.confidence, Confidence::kLikely);
     finding.message = std::string(is_fault ? "Before the program ended in another error, a line of the text says: "
                                            : "This did not end the program; another error did, later: ") +
@@ -123,9 +127,9 @@ void finish_stated(const Case& subject, Finding& finding) {
                  (stated.torch_version[0] == '<' ? "at most " + stated.torch_version.substr(2) + ", by its Python"
                                                  : stated.torch_version));
   if (stated.line != 0) add_evidence(finding, "line_in_text", stated.line);
-  add_evidence(finding, "writer", stated.writer);
+  add_evidence(finding, "writer", stated.tag);
   add_evidence(finding, "text", stated.text);
-  finding.fingerprint = fingerprint(finding.rule, finding.location, std::string(name_of(stated.message)));
+  finding.fingerprint = fingerprint(finding.rule, finding.location, std::string(name_of(stated.kind)));
 }
 
 namespace {
@@ -172,8 +176,9 @@ std::string program_words(const Case& subject) {
   std::string file;
   std::vector<Location> places = callers_of(subject.facts(), stack_of(subject), 64);
   places.insert(places.begin(), location_of(subject.facts(), stack_of(subject)));
-  const TextNotes notes = subject.statements().message_only ? read_text_notes(subject.trace()) : TextNotes();
-  places.push_back({notes.ended_at.file, notes.ended_at.line, notes.ended_at.function, {}, {}});
+  const TextNotes& notes = notes_of(subject);
+  places.push_back(
+      {notes.ended_at.file, static_cast<std::uint32_t>(notes.ended_at.line), notes.ended_at.function, {}, {}});
   const std::string& path = subject.trace().source_path;
   bool is_notebook = path.ends_with(".ipynb");
   for (const Location& place : places) {
@@ -199,8 +204,7 @@ std::string program_words(const Case& subject) {
   if (!notes.launcher.empty()) return notes.launcher + " … " + (file.empty() ? "train.py" : file);
   if (!file.empty()) return "python " + file;
   const StatedError& stated = subject.statements().error;
-  const Program* const program =
-      program_of(stated.framework_name.empty() ? stated.other_framework : stated.framework_name);
+  const Program* const program = program_of(stated.program_name());
   const bool is_other = notes.is_of_other_language || (program != nullptr && !program->is_python);
   return is_other && !notes.has_traceback ? "PROGRAM" : "python train.py";
 }
@@ -224,7 +228,7 @@ bool is_torch_before(const StatedError& stated, unsigned major, unsigned minor) 
 std::string device_words(const Case& subject) {
   const StatedError& stated = subject.statements().error;
   const std::string name = platform_of(stated) == Platform::kAscend ? "NPU" : "GPU";
-  return stated.device.empty() ? "the " + name : name + " " + stated.device;
+  return stated.device ? name + " " + std::to_string(*stated.device) : "the " + name;
 }
 
 }  // namespace faultline

@@ -15,6 +15,8 @@ Finding begin_stated(const Case& subject, std::string_view rule);
 // Adds what the message itself is, and the fingerprint.
 void finish_stated(const Case& subject, Finding& finding);
 
+// What the text tells around the message, where a text is all there is; else nothing.
+const TextNotes& notes_of(const Case& subject);
 // Whether another program than one of PyTorch wrote it, or stands around it.
 bool is_of_other(const StatedError& stated);
 // The one number for a size of the message: as it was printed, or, where its unit is left open, the least that it can be.

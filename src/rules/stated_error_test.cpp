@@ -59,11 +59,11 @@ std::string inside_of(const Finding& finding) {
 
 void check_claim(const std::string& key, const std::string& value, const StatedError& stated, const Finding& finding) {
   if (key == "kind")
-    EXPECT_EQ(name_of(stated.message), value);
+    EXPECT_EQ(name_of(stated.kind), value);
   else if (key == "framework")
-    EXPECT_EQ(stated.framework_name, value);
+    EXPECT_EQ(stated.maker_name(), value);
   else if (key == "program")
-    EXPECT_EQ(stated.framework_name.empty() ? stated.other_framework : stated.framework_name, value);
+    EXPECT_EQ(stated.program_name(), value);
   else if (key == "rule")
     EXPECT_EQ(finding.rule, value);
   else if (key == "cause")

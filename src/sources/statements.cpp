@@ -4,15 +4,16 @@
 #include <array>
 #include <charconv>
 
+#include "sources/stated_fields.h"
+
 namespace faultline {
 namespace {
 
-constexpr std::string_view kPrefix = "error.";
 constexpr std::size_t kMostPools = 64;
 
-class Properties {
+class PropertyReader {
  public:
-  explicit Properties(const Trace& trace) : properties_(trace.properties) {}
+  explicit PropertyReader(const Trace& trace) : properties_(trace.properties) {}
 
   const std::string* find(const std::string& name) const {
     const auto found = properties_.find(name);
@@ -29,32 +30,10 @@ class Properties {
       return std::nullopt;
     return value;
   }
-  std::optional<ByteInterval> bytes(const std::string& name) const {
-    const auto min = number(name + "_bytes.min"), max = number(name + "_bytes.max");
-    return min && max && *min <= *max ? std::optional(ByteInterval{*min, *max}) : std::nullopt;
-  }
 
  private:
   const std::map<std::string, std::string>& properties_;
 };
-
-std::string error(std::string_view name) { return std::string(kPrefix) + std::string(name); }
-
-Framework framework_of(std::string_view name) {
-  if (name.empty()) return Framework::kNone;
-  return name == "pytorch"                                     ? Framework::kPyTorch
-         : name == "jax"                                       ? Framework::kJax
-         : name == "tensorflow" || name == "TensorFlow or JAX" ? Framework::kTensorFlow
-                                                               : Framework::kOther;
-}
-
-StatedAllocator allocator_of(std::string_view name) {
-  if (name.empty() || name.ends_with("_bfc") || name.find("cpu") != std::string_view::npos)
-    return StatedAllocator::kUsual;
-  return name == "cudaMallocAsync" || name.starts_with("gpu_async_") ? StatedAllocator::kAsync
-         : name == "metal"                                           ? StatedAllocator::kMetal
-                                                                     : StatedAllocator::kOther;
-}
 
 struct ListedProcess {
   std::string pid;
@@ -92,18 +71,13 @@ std::optional<std::size_t> guess_self(const StatedError& stated, const std::vect
   return self;
 }
 
-void read_processes(const Properties& properties, StatedError& stated) {
-  constexpr int kMostProcesses = 64;
+// What the list of processes tells of this one and of the others.
+void settle_processes(StatedError& stated) {
   std::vector<ListedProcess> processes;
-  bool incomplete = false;
-  for (int i = 1; i <= kMostProcesses; ++i) {
-    const std::string name = error("process." + std::to_string(i)), pid = properties.word(name + ".pid");
-    if (pid.empty()) break;
-    if (const auto bytes = properties.bytes(name))
-      processes.push_back({pid, *bytes});
-    else
-      incomplete = true;
+  for (const StatedError::ListedProcess& listed : stated.processes) {
+    if (listed.bytes) processes.push_back({listed.pid, *listed.bytes});
   }
+  const bool incomplete = processes.size() != stated.processes.size();
   if (!stated.this_process && !processes.empty()) {
     ByteInterval sum, largest;
     for (const ListedProcess& process : processes) {
@@ -128,86 +102,8 @@ void read_processes(const Properties& properties, StatedError& stated) {
   }
 }
 
-StatedError read_error(const Properties& properties) {
-  StatedError stated;
-  const auto word = [&](std::string_view name) { return properties.word(error(name)); };
-  stated.message = kind_named(word("kind"));
-  const KindRow& row = row_of(stated.message);
-  stated.kind = row.group;
-  if (!stated) return stated;
-  stated.fault = row.fault;
-  stated.library = row.library;
-  stated.framework_name = word("framework");
-  stated.framework = framework_of(stated.framework_name);
-  stated.allocator = allocator_of(word("allocator"));
-  using Number = std::optional<ByteInterval> StatedError::*;
-  static constexpr std::array<std::pair<const char*, Number>, 18> kNumbers = {
-      {{"requested", &StatedError::requested},
-       {"capacity", &StatedError::capacity},
-       {"free", &StatedError::free},
-       {"allocated", &StatedError::live},
-       {"cached", &StatedError::cached},
-       {"graph_pool", &StatedError::graph_pool},
-       {"reserved", &StatedError::reserved},
-       {"allowed", &StatedError::allowed},
-       {"this_process", &StatedError::this_process},
-       {"used", &StatedError::used},
-       {"other_metal", &StatedError::other_metal},
-       {"executable_total", &StatedError::executable_total},
-       {"executable_temporaries", &StatedError::executable_temporaries},
-       {"limit", &StatedError::shared_memory_limit},
-       {"start_free", &StatedError::start_free},
-       {"start_capacity", &StatedError::start_capacity},
-       {"start_pool", &StatedError::start_pool},
-       {"refused_region", &StatedError::refused_region}}};
-  for (const auto& [name, member] : kNumbers) stated.*member = properties.bytes(error(name));
-  using Word = std::string StatedError::*;
-  static constexpr std::array<std::pair<const char*, Word>, 15> kWords = {
-      {{"text", &StatedError::text},
-       {"tag", &StatedError::writer},
-       {"device", &StatedError::device},
-       {"status", &StatedError::status},
-       {"call", &StatedError::call},
-       {"tensor.shape", &StatedError::tensor_shape},
-       {"tensor.type", &StatedError::tensor_type},
-       {"op", &StatedError::op},
-       {"op_type", &StatedError::op_type},
-       {"allocator", &StatedError::pool},
-       {"xid", &StatedError::xid},
-       {"process", &StatedError::process},
-       {"torch_version", &StatedError::torch_version},
-       {"other_framework", &StatedError::other_framework},
-       {"ended_by", &StatedError::ended_by}}};
-  for (const auto& [name, member] : kWords) stated.*member = word(name);
-  stated.line = properties.number(error("line")).value_or(1);
-  stated.count = properties.number(error("count")).value_or(1);
-  stated.distinct = properties.number(error("distinct")).value_or(1);
-  stated.address = properties.number(error("address")).value_or(0);
-  stated.lives_on = !word("lives_on").empty();
-  stated.ended_while_handled = !word("ended_while").empty();
-  for (int i = 1; i <= 5; ++i) {
-    const std::string name = "buffer." + std::to_string(i);
-    if (const auto bytes = properties.bytes(error(name)))
-      stated.buffers.push_back({*bytes, word(name + ".what"), word(name + ".place")});
-  }
-  if (const std::string late = word("asynchronous"); !late.empty()) stated.asynchronous = late != "no";
-  stated.benign = word("benign") == "yes";
-  stated.guessed = word("guessed") == "yes";
-  stated.cut = word("cut") == "yes";
-  stated.backend = word("backend");
-  stated.disguised = !word("disguise").empty();
-  stated.assertion = {word("assert.expression"), word("assert.kernel"), word("assert.block"), word("assert.thread"),
-                      properties.number(error("assert.lines")).value_or(0)};
-  for (int i = 1; i <= 8; ++i) {
-    if (std::string before = word("survived." + std::to_string(i)); !before.empty())
-      stated.survived.push_back(std::move(before));
-  }
-  read_processes(properties, stated);
-  return stated;
-}
-
 // "268435456", or "268430213..268440699" where it was printed rounded.
-std::optional<ByteInterval> stated_bytes(const Properties& properties, const std::string& name) {
+std::optional<ByteInterval> stated_bytes(const PropertyReader& properties, const std::string& name) {
   const std::string* const text = properties.find(name);
   if (text == nullptr) return std::nullopt;
   ByteInterval bytes;
@@ -241,7 +137,7 @@ void read_sizes(std::string_view words, std::vector<DumpedPool::Size>& sizes) {
   }
 }
 
-std::vector<DumpedPool> read_pools(const Trace& trace, const Properties& properties) {
+std::vector<DumpedPool> read_pools(const Trace& trace, const PropertyReader& properties) {
   std::vector<DumpedPool> pools;
   for (const Heap& heap : trace.heaps) {
     if (heap.kind != HeapKind::kBfc || pools.size() == kMostPools) continue;
@@ -280,7 +176,7 @@ std::vector<DumpedPool> read_pools(const Trace& trace, const Properties& propert
   return pools;
 }
 
-Ending read_ending(const Properties& properties) {
+Ending read_ending(const PropertyReader& properties) {
   Ending ending;
   ending.exited = properties.word("process.ended") == "exit";
   const auto own = properties.number("process.exit_status"), command = properties.number("run.exit_status");
@@ -294,14 +190,12 @@ Ending read_ending(const Properties& properties) {
 
 }  // namespace
 
-std::optional<ByteInterval> StatedError::outside() const {
-  return this_process && reserved ? std::optional(*this_process - *reserved) : std::nullopt;
-}
-
 Statements read_statements(const Trace& trace) {
-  const Properties properties(trace);
+  const PropertyReader properties(trace);
   Statements statements;
-  statements.error = read_error(properties);
+  statements.error = read_stated_error(trace.properties);
+  statements.notes = read_text_notes(trace.properties);
+  settle_processes(statements.error);
   statements.message_only = statements.error && !trace.can(kEvents);
   statements.ending = read_ending(properties);
   statements.pools = read_pools(trace, properties);

@@ -11,71 +11,11 @@
 #include <vector>
 
 #include "base/byte_interval.h"
-#include "sources/messages/kinds.h"
+#include "sources/stated_error.h"
+#include "sources/text_notes.h"
 #include "trace/trace.h"
 
 namespace faultline {
-
-enum class Framework : std::uint8_t { kNone, kPyTorch, kJax, kTensorFlow, kOther };
-enum class StatedAllocator : std::uint8_t { kUsual, kAsync, kMetal, kOther };
-
-struct StatedError {
-  ErrorKind kind = ErrorKind::kNone;
-  FaultKind fault = FaultKind::kUnknown;     // where it is one
-  MessageKind message = MessageKind::kNone;  // its row has what it means
-  Framework framework = Framework::kNone;
-  std::string framework_name;  // "cupy"
-  StatedAllocator allocator = StatedAllocator::kUsual;
-  Library library = Library::kNone;  // that failed
-  std::string text;                  // the matched sentences
-  std::string writer;                // which writer of an interleaved log: "[rank3]:"
-  std::string device;                // "0"; empty where the message names none
-  std::uint64_t line = 1, count = 1, distinct = 1;
-  std::uint64_t address = 0;  // of an illegal access; 0: not stated
-
-  std::optional<ByteInterval> requested, capacity, free, live, cached, graph_pool, reserved, allowed, this_process,
-      other_metal, executable_total, executable_temporaries, shared_memory_limit;
-  std::optional<ByteInterval> used;  // of the device, by whomever
-  // what the runtime said of the device as it began: what was free, what it has, what the pool got
-  std::optional<ByteInterval> start_free, start_capacity, start_pool;
-  std::optional<ByteInterval> refused_region;  // what the driver refused the pool shortly before
-  // other processes, where the message lists them: at least all but the largest of the list
-  std::optional<ByteInterval> others;
-  std::vector<std::string> other_pids;
-  bool found_self = false;   // this process was recognised in the list although its number there is another one
-  std::string guessed_self;  // the one of the list that fits what this program holds, where others cannot be excluded
-  bool processes_ambiguous = false;             // the list may or may not hold this process
-  std::optional<ByteInterval> outside() const;  // of this process, beside the framework's allocator
-
-  std::optional<bool> asynchronous;  // whether the line may be later than the launch
-  bool benign = false;               // the writer says itself that it goes on
-  bool guessed = false;              // no known message: a line that looks like one of memory running out
-  bool cut = false;                  // its beginning is not in the text
-  std::string backend;               // "CUDA", "HIP", "NPU", "XPU", where the message names it
-  bool disguised = false;            // TensorFlow's "Dst tensor is not initialized"
-  std::string status, call;          // of a library: "CUBLAS_STATUS_ALLOC_FAILED", the call that returned it
-  std::string tensor_shape, tensor_type;
-  std::string op, op_type;  // of a graph, whose request it was: "model/conv2d_12/Conv2D", "Conv2D"
-  std::string pool;         // as the message names it: "GPU_0_bfc"
-  struct Buffer {
-    ByteInterval bytes;
-    std::string what, place;  // "f32[4096,128] of dot_general", "models.py:689"
-  };
-  std::vector<Buffer> buffers;  // of a program that XLA compiled, the largest first
-  std::string xid, process;     // the number of a line of the kernel's log; "4711 (python)" where it names one
-  std::string ended_by;         // another exception that ended the program after this message; empty: none was seen
-  bool ended_while_handled = false;   // that one was raised while this was being handled
-  bool lives_on = false;              // the text shows the program at work behind it
-  std::string torch_version;          // "1.13", or "<=1.10" where only its Python tells
-  std::string other_framework;        // "numba", where nothing in the text is of PyTorch
-  std::vector<std::string> survived;  // messages before it, after which the log went on
-  struct Assertion {
-    std::string expression, kernel, block, thread;
-    std::uint64_t lines = 0;
-  } assertion;
-
-  explicit operator bool() const { return kind != ErrorKind::kNone; }
-};
 
 // A pool of TensorFlow's or JAX's allocator (a heap of kind bfc), as far as the input states something of it; docs/bfc.md has the names.
 struct DumpedPool {
@@ -120,6 +60,7 @@ struct Ending {
 
 struct Statements {
   StatedError error;
+  TextNotes notes;            // of a text
   bool message_only = false;  // the message is all there is: nothing was recorded
   Ending ending;
   std::vector<DumpedPool> pools;  // of each heap of that kind

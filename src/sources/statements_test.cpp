@@ -50,7 +50,7 @@ TEST(Statements, DamagedNumbersAreNotStated) {
                       {"error.requested_bytes.max", "9"}};
   const Statements stated = read_statements(trace);
   EXPECT_TRUE(stated.message_only);
-  EXPECT_EQ(stated.error.kind, ErrorKind::kOutOfMemory);
+  EXPECT_EQ(stated.error.group(), ErrorKind::kOutOfMemory);
   EXPECT_FALSE(stated.error.free || stated.error.requested);
 }
 
@@ -69,8 +69,8 @@ TEST(Statements, AKindOfFaultIsToldFromItsWords) {
                                    {"illegal-state", FaultKind::kEarlierError},
                                    {"shared-memory-limit", FaultKind::kSharedMemoryLimit}}) {
     trace.properties["error.kind"] = name;
-    EXPECT_EQ(read_statements(trace).error.kind, ErrorKind::kFault) << name;
-    EXPECT_EQ(read_statements(trace).error.fault, kind) << name;
+    EXPECT_EQ(read_statements(trace).error.group(), ErrorKind::kFault) << name;
+    EXPECT_EQ(read_statements(trace).error.fault(), kind) << name;
   }
 }
 

@@ -1,12 +1,10 @@
 // What a text tells around its message: how the message stands in it, and what else is in it.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
-#include "sources/statements.h"
-#include "trace/trace.h"
+#include "sources/stated_error.h"
 
 namespace faultline {
 
@@ -28,20 +26,20 @@ struct TextNotes {
   std::string launcher;               // "torchrun", where the text shows one
   std::string command;                // "python train.py --lr 3", where the text shows it
   std::string program;                // "/w/train.py", where its tracebacks agree on one
-  std::map<std::string, std::string>
-      job_pids;         // processes that the launcher's own lines name, each with its words: "local rank 3"
-  std::string refused;  // what the driver had refused before a library could not start: "17.73 GiB (line 1)"
+  struct Job {
+    std::string pid, who;  // "4711", "local rank 3"
+  };
+  std::vector<Job> jobs;  // processes that the launcher's own lines name
+  std::string refused;    // what the driver had refused before a library could not start: "17.73 GiB (line 1)"
   struct Gpu {
     std::string name, architecture, built_for;
   } gpu;  // that PyTorch says it was not built for
   struct Place {
     std::string file, function;
-    std::uint32_t line = 0;
+    std::uint64_t line = 0;
   } ended_at;  // of the exception that ended the program, where that is another
   // of a log of the system's kernel: its other lines, each of which tells of something of its own
   std::vector<StatedError> further;
 };
-// Nothing, where the trace is not of a text.
-TextNotes read_text_notes(const Trace& trace);
 
 }  // namespace faultline

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/hash.h"
+#include "trace/framework.h"
 
 namespace faultline {
 namespace {
@@ -76,8 +77,7 @@ std::optional<BfcRecording> bfc_recording(const Trace& trace, std::uint16_t devi
       recording.is_driver[heap.below.index()] = true;
   }
   if (recording.pools.empty()) return std::nullopt;
-  const auto framework = trace.properties.find("bfc.framework");
-  if (framework != trace.properties.end() && framework->second == "jax") recording.framework = BfcFramework::kJax;
+  if (pools_framework(trace) == Framework::kJax) recording.framework = BfcFramework::kJax;
   const auto bound = static_cast<std::uint32_t>(std::min<std::size_t>(trace.events.size(), trace.allocation_count));
   recording.largest_allocation = bound;
   return recording;

@@ -74,7 +74,7 @@ void describe(const CheckpointWords& words, Finding& finding) {
 
 void judge_checkpoint_mismatch(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
   const StatedError& stated = subject.statements().error;
-  if (stated.message == MessageKind::kCheckpoint) {
+  if (stated.kind == MessageKind::kCheckpoint) {
     const CheckpointWords words = read_checkpoint_words(stated.text);
     Finding finding = begin_stated(subject, kRule);
     describe(words, finding);

@@ -259,7 +259,7 @@ void judge_faults(Case& subject, std::vector<Finding>& findings, std::vector<Not
                                                         " were not looked at"});
   }
   if (told.dumped.empty() && told.by_driver) findings.push_back(judge.of_driver(*told.by_driver));
-  const ErrorKind stated = subject.statements().error.kind;
+  const ErrorKind stated = subject.statements().error.group();
   const bool speaks_of_a_fault = stated == ErrorKind::kFault || stated == ErrorKind::kNcclCall ||
                                  stated == ErrorKind::kLibraryStart || stated == ErrorKind::kLibraryFailure;
   if (speaks_of_a_fault && told.dumped.empty() && !told.by_driver) findings.push_back(describe_fault_message(subject));

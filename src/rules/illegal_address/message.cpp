@@ -6,7 +6,6 @@
 #include "rules/illegal_address/fault_words.h"
 #include "rules/illegal_address/illegal_address.h"
 #include "rules/stated_error.h"
-#include "sources/text_notes.h"
 
 namespace faultline {
 namespace {
@@ -133,7 +132,7 @@ void about_unknown_gpu(const TextNotes::Gpu& gpu, Finding& finding) {
 
 void judge_kernel(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
-  const FaultWords& words = words_of(stated.fault);
+  const FaultWords& words = words_of(stated.fault());
   finding.rule = words.rule;
   finding.message = "A kernel " + std::string(words.sentence) + about_place(stated, finding);
   if (stated.guessed) {
@@ -145,19 +144,18 @@ void judge_kernel(const Case& subject, Finding& finding) {
   }
   if (stated.address != 0) add_evidence(finding, "address", stated.address);
   if (stated.requested) add_evidence(finding, "shared_memory_requested_bytes", stated.requested->middle());
-  if (stated.shared_memory_limit)
-    add_evidence(finding, "shared_memory_limit_bytes", stated.shared_memory_limit->middle());
-  if (stated.requested && stated.shared_memory_limit)
+  if (stated.limit) add_evidence(finding, "shared_memory_limit_bytes", stated.limit->middle());
+  if (stated.requested && stated.limit)
     finding.message += " It requested " + format_count(stated.requested->middle()) + " bytes, and " +
-                       format_count(stated.shared_memory_limit->middle()) + " is the most that this GPU allows.";
-  if (stated.fault == FaultKind::kNoKernelImage && subject.statements().message_only)
-    about_unknown_gpu(read_text_notes(subject.trace()).gpu, finding);
+                       format_count(stated.limit->middle()) + " is the most that this GPU allows.";
+  if (stated.fault() == FaultKind::kNoKernelImage && subject.statements().message_only)
+    about_unknown_gpu(subject.statements().notes.gpu, finding);
   const bool other = is_of_other(stated) || stated.guessed;
   for (std::string_view advice : {words.advice, words.usually}) {
-    if (other && stated.fault == FaultKind::kNoKernelImage && !advice.empty())
+    if (other && stated.fault() == FaultKind::kNoKernelImage && !advice.empty())
       advice = "Install a build of it that holds code for this device's architecture.";
     // which build it is was told by name
-    if (stated.fault == FaultKind::kNoKernelImage && !finding.tries.empty()) continue;
+    if (stated.fault() == FaultKind::kNoKernelImage && !finding.tries.empty()) continue;
     const std::size_t of_torch = other ? advice.find("; PyTorch") : std::string_view::npos;
     if (!advice.empty())
       add_try(finding, std::string(advice.substr(0, of_torch)) + (of_torch == std::string_view::npos ? "" : "."));
@@ -169,7 +167,7 @@ void judge_kernel(const Case& subject, Finding& finding) {
 // The library would not take the call as it was: nothing ran, so no kernel is to be looked for.
 void judge_refused(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
-  const std::string library(name_of(stated.library));
+  const std::string library(name_of(stated.library()));
   const auto has = [&](std::string_view part) { return stated.status.find(part) != std::string::npos; };
   finding.message =
       library + " refused the call (" + stated.status + "): " +
@@ -193,10 +191,10 @@ void judge_refused(const Case& subject, Finding& finding) {
 
 void judge_library(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
-  const std::string library(name_of(stated.library));
+  const std::string library(name_of(stated.library()));
   add_evidence(finding, "status", stated.status);
   add_evidence(finding, "call", stated.call);
-  if (stated.kind == ErrorKind::kNcclCall) {
+  if (stated.group() == ErrorKind::kNcclCall) {
     finding.confidence = Confidence::kHint;
     finding.message =
         "A CUDA call inside NCCL failed and the message does not say which error it was; out of memory is one of the "
@@ -206,19 +204,20 @@ void judge_library(const Case& subject, Finding& finding) {
     return add_try(finding, "Look for an earlier error on another rank: NCCL often reports somebody else's failure.");
   }
   finding.confidence = Confidence::kLikely;
-  if (stated.kind == ErrorKind::kLibraryStart) {
-    const std::string refused = read_text_notes(subject.trace()).refused;
-    const bool jax = stated.other_framework == "JAX";
+  if (stated.group() == ErrorKind::kLibraryStart) {
+    const std::string refused = subject.statements().notes.refused;
+    const bool jax = stated.other_framework == Framework::kJax;
     constexpr std::uint64_t kLeastHandle = 16 * kMiB;
     const bool is_full = stated.free && stated.capacity && stated.free->max < kLeastHandle;
     if (!refused.empty() || is_full) {
       finding.rule = "memory/out-of-memory";
-      finding.message = library + " could not start (" + stated.status + "): " +
-                        (is_full ? shown(*stated.free) + " of the device's " + shown(*stated.capacity) + " was free"
-                                 : "the driver had refused " + refused + " just before") +
-                        ", so the device had no memory left for its handle, which is taken beside the pool of " +
-                        (stated.other_framework.empty() ? std::string("the framework") : stated.other_framework) +
-                        ". Who held the rest is not in this text.";
+      finding.message =
+          library + " could not start (" + stated.status + "): " +
+          (is_full ? shown(*stated.free) + " of the device's " + shown(*stated.capacity) + " was free"
+                   : "the driver had refused " + refused + " just before") +
+          ", so the device had no memory left for its handle, which is taken beside the pool of " +
+          (stated.other_framework == Framework::kNone ? std::string("the framework") : stated.other_words()) +
+          ". Who held the rest is not in this text.";
       add_try(finding, jax ? "Leave room beside the pool: XLA_CLIENT_MEM_FRACTION=0.6 (older: "
                              "XLA_PYTHON_CLIENT_MEM_FRACTION), or XLA_PYTHON_CLIENT_PREALLOCATE=false."
                            : "Leave room beside the pool: TF_FORCE_GPU_ALLOW_GROWTH=true, or "
@@ -233,10 +232,10 @@ void judge_library(const Case& subject, Finding& finding) {
     return add_try(finding, "Otherwise look for an earlier error in the log; faultline run -- " +
                                 program_words(subject) + " shows what the driver refused, and what was under way.");
   }
-  if (row_of(stated.message).failure == LibraryFailure::kRefused) return judge_refused(subject, finding);
+  if (row_of(stated.kind).failure == LibraryFailure::kRefused) return judge_refused(subject, finding);
   finding.message = library + " failed (" + stated.status + "): a kernel of it, or one launched before it, went wrong" +
                     about_place(stated, finding);
-  if (stated.library == Library::kCusolver)
+  if (stated.library() == Library::kCusolver)
     add_try(finding,
             "A matrix with NaN or infinity in it ends so too: check torch.isfinite(x).all() before this line.");
   add_try(
@@ -250,9 +249,9 @@ void judge_library(const Case& subject, Finding& finding) {
 Finding describe_fault_message(const Case& subject) {
   const StatedError& stated = subject.statements().error;
   Finding finding = begin_stated(subject, "api/launch-error");
-  if (stated.kind != ErrorKind::kFault)
+  if (stated.group() != ErrorKind::kFault)
     judge_library(subject, finding);
-  else if (stated.fault == FaultKind::kAssert)
+  else if (stated.fault() == FaultKind::kAssert)
     judge_assertion(subject, finding);
   else
     judge_kernel(subject, finding);

@@ -11,7 +11,6 @@
 #include "rules/inequality.h"
 #include "rules/stated_error.h"
 #include "sources/messages/programs.h"
-#include "sources/text_notes.h"
 
 namespace faultline {
 namespace {
@@ -21,50 +20,50 @@ ByteInterval scaled(ByteInterval bytes, unsigned hundredths) {
 }
 
 struct Xid {
-  std::string_view number;
+  std::uint64_t number;
   bool of_hardware;
   std::string_view rule, meaning;
 };
 constexpr auto kXids = std::to_array<Xid>({
-    {"13", false, kLaunchError,
+    {13, false, kLaunchError,
      "a kernel of this process did something illegal (graphics engine exception): most often an access out of range or "
      "a bad instruction of the program, rarely the hardware"},
-    {"31", false, "access/illegal-address", "a kernel touched an address that is not mapped (MMU fault)"},
-    {"43", false, kLaunchError,
+    {31, false, "access/illegal-address", "a kernel touched an address that is not mapped (MMU fault)"},
+    {43, false, kLaunchError,
      "the device stopped a process's work after a fault of that process; the device itself is well"},
-    {"45", false, kLaunchError,
+    {45, false, kLaunchError,
      "work was cleaned up because the process had ended or failed: a consequence, look for the error before it"},
-    {"32", false, kLaunchError, "the device got commands it could not read: driver or bus, rarely the program"},
-    {"8", false, kLaunchError, "a kernel ran longer than the driver allows"},
-    {"48", true, kLaunchError, "a memory error that could not be corrected (double-bit ECC)"},
-    {"61", true, kLaunchError, "an internal breakpoint or warning of the device's microcontroller"},
-    {"62", true, kLaunchError, "the device's microcontroller halted"},
-    {"63", true, kLaunchError, "a page of the device's memory was retired or remapped after ECC errors"},
-    {"64", true, kLaunchError, "a page of the device's memory could not be retired or remapped"},
-    {"69", false, kLaunchError,
+    {32, false, kLaunchError, "the device got commands it could not read: driver or bus, rarely the program"},
+    {8, false, kLaunchError, "a kernel ran longer than the driver allows"},
+    {48, true, kLaunchError, "a memory error that could not be corrected (double-bit ECC)"},
+    {61, true, kLaunchError, "an internal breakpoint or warning of the device's microcontroller"},
+    {62, true, kLaunchError, "the device's microcontroller halted"},
+    {63, true, kLaunchError, "a page of the device's memory was retired or remapped after ECC errors"},
+    {64, true, kLaunchError, "a page of the device's memory could not be retired or remapped"},
+    {69, false, kLaunchError,
      "the device was given work that its engine does not know (graphics engine class error): program or driver, rarely "
      "the hardware"},
-    {"74", true, kLaunchError, "an NVLink error"},
-    {"79", true, kLaunchError, "the GPU has fallen off the bus: power, heat, the slot or the card"},
-    {"94", true, kLaunchError, "a contained memory error (ECC): the process that used that memory was killed"},
-    {"95", true, kLaunchError, "an uncontained memory error (ECC): the device needs a reset"},
-    {"109", false, kLaunchError, "a program's work did not give the device free in time (context switch timeout)"},
-    {"140", true, kLaunchError, "a memory error that could not be recovered (ECC)"},
-    {"145", true, kLaunchError, "an NVLink error"},
-    {"149", true, kLaunchError, "an NVLink error"},
-    {"154", false, kLaunchError,
+    {74, true, kLaunchError, "an NVLink error"},
+    {79, true, kLaunchError, "the GPU has fallen off the bus: power, heat, the slot or the card"},
+    {94, true, kLaunchError, "a contained memory error (ECC): the process that used that memory was killed"},
+    {95, true, kLaunchError, "an uncontained memory error (ECC): the device needs a reset"},
+    {109, false, kLaunchError, "a program's work did not give the device free in time (context switch timeout)"},
+    {140, true, kLaunchError, "a memory error that could not be recovered (ECC)"},
+    {145, true, kLaunchError, "an NVLink error"},
+    {149, true, kLaunchError, "an NVLink error"},
+    {154, false, kLaunchError,
      "the driver says what would bring the device back (a reset or a restart, as the line says): a consequence, look "
      "for the Xid before it"},
-    {"119", true, kLaunchError, "the device's system processor (GSP) does not answer"},
-    {"120", true, kLaunchError, "the device's system processor (GSP) failed"},
+    {119, true, kLaunchError, "the device's system processor (GSP) does not answer"},
+    {120, true, kLaunchError, "the device's system processor (GSP) failed"},
 });
 
 void describe_xid(const StatedError& stated, const std::string& program, Finding& finding) {
-  const auto known = std::find_if(kXids.begin(), kXids.end(), [&](const Xid& xid) { return xid.number == stated.xid; });
+  const auto known = std::find_if(kXids.begin(), kXids.end(), [&](const Xid& xid) { return stated.xid == xid.number; });
   finding.rule = known == kXids.end() ? kLaunchError : known->rule;
   finding.confidence = Confidence::kLikely;
   finding.message =
-      "The kernel's log has Xid " + stated.xid + ": " +
+      "The kernel's log has Xid " + std::to_string(stated.xid.value_or(0)) + ": " +
       (known == kXids.end()
            ? std::string("an error that the driver reports; what it means stands in NVIDIA's list of Xid errors")
            : std::string(known->meaning)) +
@@ -91,8 +90,7 @@ std::string with_program(std::string_view words, const std::string& program) {
 
 // What PyTorch's settings and calls have to do with is of no use to a text of TensorFlow's or JAX's.
 bool is_of_pool_framework(const StatedError& stated) {
-  return stated.framework == Framework::kTensorFlow || stated.framework == Framework::kJax ||
-         stated.other_framework == "TensorFlow" || stated.other_framework == "JAX";
+  return has_pool(stated.framework) || has_pool(stated.other_framework);
 }
 
 void without_torch(const StatedError& stated, Finding& finding) {
@@ -102,9 +100,9 @@ void without_torch(const StatedError& stated, Finding& finding) {
   std::erase_if(finding.tries, [](const Try& attempt) {
     return attempt.what.find("torch.") != std::string::npos || attempt.what.find("DataLoader") != std::string::npos;
   });
-  if (stated.message != MessageKind::kHostAlloc) return;
+  if (stated.kind != MessageKind::kHostAlloc) return;
   if (!is_of_pool_framework(stated)) return;
-  const bool jax = stated.framework == Framework::kJax || stated.other_framework == "JAX";
+  const bool jax = stated.framework == Framework::kJax || stated.other_framework == Framework::kJax;
   add_try(finding, jax ? "If the array was meant for the GPU, JAX runs on the CPU here: python -c \"import jax; "
                          "print(jax.devices())\" shows it."
                        : "Data that does not fit RAM goes through tf.data piece by piece; if the tensor was meant for "
@@ -113,8 +111,7 @@ void without_torch(const StatedError& stated, Finding& finding) {
 
 // vLLM's own numbers, and what follows from them.
 void describe_vllm(const StatedError& stated, Finding& finding) {
-  const bool is_length = stated.message == MessageKind::kVllmLength,
-             is_start = stated.message == MessageKind::kVllmStart;
+  const bool is_length = stated.kind == MessageKind::kVllmLength, is_start = stated.kind == MessageKind::kVllmStart;
   if (!stated.free || (!is_length && !is_start)) return;
   add_evidence(finding, "free_bytes", stated.free->middle());
   if (is_length && stated.requested) {
@@ -157,21 +154,21 @@ void describe_numbers(const StatedError& stated, Finding& finding) {
     finding.bytes = stated_bytes(*requested);
     add_stated_bytes(finding, "requested_bytes", *requested);
   }
-  if (const auto& limit = stated.shared_memory_limit) {
+  if (const auto& limit = stated.limit) {
     add_evidence(finding, "limit_bytes", limit->middle());
     const bool is_more = requested && surely_less(*limit, *requested);
-    const bool is_buffer = stated.message == MessageKind::kBufferLimit;
+    const bool is_buffer = stated.kind == MessageKind::kBufferLimit;
     if (is_more)
       add_evidence(finding, "inequality",
                    compared({{*requested, is_buffer ? "requested" : "used"}}, ">",
-                            {{*limit, std::string(limit_words(stated.message))}}));
-    if (requested && stated.message == MessageKind::kTpuScratch)
-      finding.message += " It needs " + shown(*requested) + " of " + stated.status + ", of which there are " +
+                            {{*limit, std::string(limit_words(stated.kind))}}));
+    if (requested && stated.kind == MessageKind::kTpuScratch)
+      finding.message += " It needs " + shown(*requested) + " of " + stated.scratch + ", of which there are " +
                          shown(*limit) + (is_more ? "." : ", as rounded.");
     if (requested && is_buffer)
       finding.message += " " + asked_for(*requested) + ", and the limit is " + shown(*limit) + ".";
   }
-  if (stated.message != MessageKind::kRematerialization || !requested || !stated.allowed) return;
+  if (stated.kind != MessageKind::kRematerialization || !requested || !stated.allowed) return;
   finding.message +=
       " It needs " + shown(*requested) + " as it is compiled, and XLA plans with " + shown(*stated.allowed) + ".";
   if (surely_less(*stated.allowed, *requested))
@@ -180,13 +177,14 @@ void describe_numbers(const StatedError& stated, Finding& finding) {
 }
 
 void add_tries_of(const KindRow& row, const StatedError& stated, const std::string& program, Finding& finding) {
-  const bool counts = stated.message == MessageKind::kVllmLength && !stated.status.empty();
+  const bool counts = stated.kind == MessageKind::kVllmLength && stated.tokens;
   if (counts)
-    add_try(finding, "Set --max-model-len " + stated.status + " or less: the message says there is room for that.");
+    add_try(finding, "Set --max-model-len " + std::to_string(*stated.tokens) +
+                         " or less: the message says there is room for that.");
   for (const std::string_view what : row.tries) {
     if (counts && what.starts_with("Set --max-model-len")) continue;
     if (what.find("mmap=True") != std::string_view::npos && is_torch_before(stated, 2, 1)) continue;
-    if (stated.message == MessageKind::kVllmStart && stated.capacity && what.starts_with("Or take less")) continue;
+    if (stated.kind == MessageKind::kVllmStart && stated.capacity && what.starts_with("Or take less")) continue;
     if (!what.empty()) add_try(finding, with_program(what, program));
   }
 }
@@ -194,15 +192,15 @@ void add_tries_of(const KindRow& row, const StatedError& stated, const std::stri
 // False: its words are not known.
 bool describe_known(const Case& subject, const StatedError& stated, Finding& finding) {
   const std::string program = program_words(subject);
-  if (is_operands(stated.message)) {
+  if (is_operands(stated.kind)) {
     describe_operands(subject, finding);
     return true;
   }
-  if (stated.message == MessageKind::kXid) {
+  if (stated.kind == MessageKind::kXid) {
     describe_xid(stated, program, finding);
     return true;
   }
-  const KindRow& row = row_of(stated.message);
+  const KindRow& row = row_of(stated.kind);
   if (row.meaning.empty()) return false;
   finding.rule = row.rule;
   finding.confidence = row.confidence;
@@ -212,19 +210,18 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
     finding.message = asked_for(*stated.requested) +
                       (stated.free ? ", and " + shown(*stated.free) + " are there" : std::string()) + ". " +
                       finding.message;
-  if (stated.message == MessageKind::kModelVram && stated.free)
+  if (stated.kind == MessageKind::kModelVram && stated.free)
     finding.message += " It may use " + shown(*stated.free) + ".";
   // It is raised in the main process, wherever that is when it is told.
-  if ((stated.message == MessageKind::kHostWorker || stated.message == MessageKind::kHostBus) &&
-      finding.location.known())
+  if ((stated.kind == MessageKind::kHostWorker || stated.kind == MessageKind::kHostBus) && finding.location.known())
     finding.message += " The line shown is where the main process noticed, not what the worker was doing.";
   describe_numbers(stated, finding);
   add_tries_of(row, stated, program, finding);
   // "Loaded runtime CuDNN library: 8.2.1 but source was compiled with: 8.6.0."
-  if (stated.message == MessageKind::kSetupLibraryVersion)
+  if (stated.kind == MessageKind::kSetupLibraryVersion)
     finding.message += " The text says: " + stated.text.substr(0, stated.text.find(". ")) + ".";
   describe_vllm(stated, finding);
-  const Program* const maker = program_of(stated.framework_name);
+  const Program* const maker = program_of(stated.maker_name());
   if (is_of_host(row) && (is_of_pool_framework(stated) || (maker != nullptr && !maker->is_python)))
     without_torch(stated, finding);
   if (!stated.tensor_shape.empty()) {
@@ -238,21 +235,22 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
 
 void judge_known_messages(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
   const Statements& statements = subject.statements();
-  if (statements.error.kind != ErrorKind::kKnown) return;
+  if (statements.error.group() != ErrorKind::kKnown) return;
   if (Finding finding = begin_stated(subject, "memory/host-memory");
       describe_known(subject, statements.error, finding)) {
     finish_stated(subject, finding);
     findings.push_back(std::move(finding));
   }
   if (!statements.message_only) return;
-  for (const StatedError& stated : read_text_notes(subject.trace()).further) {
+  for (const StatedError& stated : subject.statements().notes.further) {
     Finding finding;
     finding.severity = Severity::kError;
     if (!describe_known(subject, stated, finding)) continue;
     add_evidence(finding, "line_in_text", stated.line);
     add_evidence(finding, "text", stated.text);
     finding.fingerprint =
-        fingerprint(finding.rule, finding.location, std::string(name_of(stated.message)) + stated.xid);
+        fingerprint(finding.rule, finding.location,
+                    std::string(name_of(stated.kind)) + (stated.xid ? std::to_string(*stated.xid) : std::string()));
     findings.push_back(std::move(finding));
   }
 }

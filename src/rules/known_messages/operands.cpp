@@ -384,7 +384,7 @@ void describe_operands(const Case& subject, Finding& finding) {
   const std::string& words = subject.statements().error.text;
   const Trouble trouble = trouble_of(words);
   bool told = true;
-  const bool of_framework = subject.statements().error.message == MessageKind::kOperandsShapes;
+  const bool of_framework = subject.statements().error.kind == MessageKind::kOperandsShapes;
   if (of_framework && describe_framework_shapes(words, finding)) {
     // told
   } else if (trouble == Trouble::kDevice || words.find("object of device type") != std::string::npos) {
@@ -405,7 +405,7 @@ void describe_operands(const Case& subject, Finding& finding) {
   while (!finding.message.empty() && (finding.message.back() == '.' || finding.message.back() == ' '))
     finding.message.pop_back();
   finding.message += ". Memory is not the problem.";
-  if (of_framework || subject.statements().error.message == MessageKind::kOperandsKeras) return;
+  if (of_framework || subject.statements().error.kind == MessageKind::kOperandsKeras) return;
   add_try(finding, "faultline plan -- " + program_words(subject) +
                        " runs it without a GPU, and shows for each operand where it was made and what would fit.");
 }

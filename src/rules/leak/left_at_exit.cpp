@@ -7,6 +7,7 @@
 #include "facts/mapped_ranges.h"
 #include "rules/describe.h"
 #include "trace/context_end.h"
+#include "trace/framework.h"
 
 namespace faultline {
 namespace {
@@ -89,8 +90,9 @@ Finding left_over(const Facts& facts, const std::vector<Line>& lines) {
 }  // namespace
 
 bool keeps_for_itself(std::string_view library) {
-  return library == "PyTorch" || library == "XLA" || library == "TensorFlow" || library == "CuPy" || library == "RMM" ||
-         library == "Numba" || library == "ONNX Runtime" || library == "TensorRT";
+  return library == words_of(Framework::kPyTorch) || library == "XLA" || library == words_of(Framework::kTensorFlow) ||
+         library == "CuPy" || library == "RMM" || library == "Numba" || library == "ONNX Runtime" ||
+         library == "TensorRT";
 }
 
 KeptMemory::KeptMemory(const Facts& facts) : facts_(facts) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "rules/describe.h"
+#include "trace/framework.h"
 
 namespace faultline {
 namespace {
@@ -17,8 +18,7 @@ Pool pool_of(const Growing& growing) {
   const std::uint16_t device = growing.facts.lifetimes.birth(growing.growth.stacks.front().oldest).device;
   const auto is_pool = [&](const Heap& heap) { return heap.kind == HeapKind::kBfc && heap.device == device; };
   if (std::none_of(trace.heaps.begin(), trace.heaps.end(), is_pool)) return Pool::kNone;
-  const auto framework = trace.properties.find("bfc.framework");
-  return framework != trace.properties.end() && framework->second == "jax" ? Pool::kOfJax : Pool::kOfAnother;
+  return pools_framework(trace) == Framework::kJax ? Pool::kOfJax : Pool::kOfAnother;
 }
 
 // An array of JAX's, of which only that it is alive is known.

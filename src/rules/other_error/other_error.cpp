@@ -4,7 +4,6 @@
 #include "rules/describe.h"
 #include "rules/old_program.h"
 #include "rules/rule.h"
-#include "sources/text_notes.h"
 
 namespace faultline {
 namespace {
@@ -45,7 +44,7 @@ void judge_run(const Case& subject, std::vector<Finding>& findings) {
 void judge_other_error(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
   const StatedError& stated = subject.statements().error;
   if (!subject.statements().message_only) return judge_run(subject, findings);
-  const TextNotes notes = read_text_notes(subject.trace());
+  const TextNotes& notes = subject.statements().notes;
   const std::string& quoted_by = notes.quoted_by;
   const bool ended = !stated.ended_by.empty() && !stated.ended_while_handled;
   if (!ended && quoted_by.empty()) return;
@@ -53,7 +52,8 @@ void judge_other_error(Case& subject, std::vector<Finding>& findings, std::vecto
   finding.rule = "program/other-error";
   finding.severity = Severity::kNote;
   finding.confidence = Confidence::kLikely;
-  finding.location = {notes.ended_at.file, notes.ended_at.line, notes.ended_at.function, {}, {}};
+  finding.location = {
+      notes.ended_at.file, static_cast<std::uint32_t>(notes.ended_at.line), notes.ended_at.function, {}, {}};
   finding.message = "The program ended in " + (ended ? stated.ended_by : quoted_by) +
                     ". Not judged: this is no error of " +
                     "GPU memory, and its own words say the reason. What the text says of GPU memory comes next.";

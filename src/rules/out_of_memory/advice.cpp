@@ -88,12 +88,12 @@ void add_limit(const AdviceContext& context, Finding& finding) {
         return attempt.confirmed == true && attempt.what.starts_with("Raise or remove the limit");
       }))
     return;
-  if (context.message != nullptr && context.message->allocator == StatedAllocator::kMetal) {
+  if (context.message != nullptr && context.message->allocator() == StatedAllocator::kMetal) {
     return add_try(finding,
                    "The limit is PYTORCH_MPS_HIGH_WATERMARK_RATIO times what the system recommends; raising it lets "
                    "the system swap, and 0.0 removes it, which can bring the whole machine down.");
   }
-  if (context.message != nullptr && context.message->framework_name == "cupy") {
+  if (context.message != nullptr && context.message->program == "cupy") {
     return add_try(finding,
                    "Raise or remove the pool's limit: set_limit() of the memory pool in the code, or the variable "
                    "CUPY_GPU_MEMORY_LIMIT.");
@@ -112,7 +112,7 @@ void add_limit(const AdviceContext& context, Finding& finding) {
 void add_unconfirmed_settings(const AdviceContext& context, Finding& finding) {
   const StatedError& message = *context.message;
   // They are of PyTorch's own allocator: the one of cudaMallocAsync does not look at them.
-  if (is_of_other(context) || message.allocator == StatedAllocator::kAsync) return;
+  if (is_of_other(context) || message.allocator() == StatedAllocator::kAsync) return;
   if (context.is_windows && !is_torch_before(message, 1, 10)) {
     return add_try(
         finding,
@@ -153,7 +153,7 @@ void add_unconfirmed_settings(const AdviceContext& context, Finding& finding) {
 }
 
 void add_empty_cache_truth(const AdviceContext& context, Finding& finding) {
-  if (context.message == nullptr || context.message->allocator != StatedAllocator::kUsual || is_of_other(context))
+  if (context.message == nullptr || context.message->allocator() != StatedAllocator::kUsual || is_of_other(context))
     return;
   add_try(finding,
           "torch.cuda.empty_cache() before this line would not have helped: PyTorch frees every wholly free segment by "
@@ -241,7 +241,7 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
     case Story::kAsGoodAsFull:
     case Story::kRounding:
       add_smaller(context, finding);
-      if (context.message != nullptr && context.message->allocator == StatedAllocator::kUsual)
+      if (context.message != nullptr && context.message->allocator() == StatedAllocator::kUsual)
         add_unconfirmed_settings(context, finding);
       return add_empty_cache_truth(context, finding);
     case Story::kFull:

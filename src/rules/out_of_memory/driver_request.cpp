@@ -6,6 +6,7 @@
 #include "rules/describe.h"
 #include "rules/out_of_memory/advice.h"
 #include "rules/out_of_memory/out_of_memory.h"
+#include "trace/framework.h"
 
 namespace faultline {
 namespace {
@@ -70,7 +71,7 @@ Finding describe_driver_failure(Case& subject, std::size_t slot, const UsageMome
       (asker.empty() ? asked_for(ByteInterval::exactly(event.size_bytes))
                      : asker + " asked the driver for " + shown(ByteInterval::exactly(event.size_bytes))) +
       ": " + verdict.why + ".";
-  if (has_framework && asker != "PyTorch" && !on_host)
+  if (has_framework && asker != words_of(Framework::kPyTorch) && !on_host)
     finding.memory = "The request went past PyTorch's allocator, straight to the driver.";
   if (finding.severity == Severity::kWarning)
     finding.memory += std::string(finding.memory.empty() ? "" : " ") + "The program went on and ended well.";

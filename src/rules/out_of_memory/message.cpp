@@ -13,7 +13,6 @@
 #include "rules/platform.h"
 #include "rules/stated_error.h"
 #include "sources/messages/programs.h"
-#include "sources/text_notes.h"
 
 namespace faultline {
 namespace {
@@ -27,18 +26,18 @@ bool ends_within(std::string_view text, std::string_view words) {
   return false;
 }
 
-constexpr std::string_view kUnknownMemory = "unknown memory";  // as told_beside.cpp has it
 constexpr std::array<std::string_view, 5> kSourceEnds = {".cu", ".cpp", ".cc", ".c:", ".h:"};
 
 // Why a process of the list may be none of somebody else's.
 std::string doubt_of(const Case& subject) {
   const StatedError& stated = subject.statements().error;
   if (subject.statements().message_only) {
-    const TextNotes notes = read_text_notes(subject.trace());
+    const auto& jobs = subject.statements().notes.jobs;
     for (const std::string& pid : stated.other_pids) {
-      if (const auto own = notes.job_pids.find(pid); own != notes.job_pids.end())
+      const auto is_own = [&](const TextNotes::Job& job) { return job.pid == pid; };
+      if (const auto own = std::find_if(jobs.begin(), jobs.end(), is_own); own != jobs.end())
         return (stated.other_pids.size() == 1 ? ", which this text calls " : "; this text calls " + pid + " ") +
-               own->second + " of this very job: two of its ranks then share this GPU, or the list is numbered " +
+               own->who + " of this very job: two of its ranks then share this GPU, or the list is numbered " +
                "otherwise, as in a container";
     }
   }
@@ -97,7 +96,7 @@ void add_numbers(const StatedError& stated, const Shortage& shortage, Finding& f
     add_evidence(finding, "process_list", "by its size this program is process " + stated.guessed_self);
   if (stated.processes_ambiguous)
     add_evidence(finding, "process_list", std::string("it cannot be told which of the listed processes is this one"));
-  if (stated.framework == Framework::kPyTorch && stated.allocator == StatedAllocator::kUsual &&
+  if (stated.framework == Framework::kPyTorch && stated.allocator() == StatedAllocator::kUsual &&
       shortage.segment.min < (std::uint64_t{1} << 60)) {
     add_evidence(finding, "block_at_least_bytes", shortage.requested.min);
     add_evidence(finding, "block_at_most_bytes", shortage.requested.max);
@@ -110,13 +109,13 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   const Shortage shortage = shortage_of(subject);
   CauseVerdict verdict = cause_of(shortage);
   add_numbers(stated, shortage, finding);
-  const bool async = stated.allocator == StatedAllocator::kAsync && stated.live && stated.reserved;
+  const bool async = stated.allocator() == StatedAllocator::kAsync && stated.live && stated.reserved;
   const bool is_too_large =
       (verdict.story == Story::kTooLarge || verdict.story == Story::kAbsurd) && stated.framework == Framework::kOther;
   if (stated.framework != Framework::kPyTorch && verdict.story != Story::kLimit && !is_too_large &&
       !(async && *verdict.cause() != 0))
     return false;
-  if (*verdict.cause() == 0 && stated.allocator == StatedAllocator::kAsync && stated.live && stated.capacity) {
+  if (*verdict.cause() == 0 && stated.allocator() == StatedAllocator::kAsync && stated.live && stated.capacity) {
     verdict.why = "PyTorch's tensors took " + shown(*stated.live) + " of " + shown(*stated.capacity) +
                   "; the rest is the CUDA pool's own cache, the context, and other programs, and this text does not "
                   "divide it further";
@@ -133,7 +132,7 @@ bool judge_numbers(const Case& subject, Finding& finding) {
   context.program = program_words(subject);
   context.message = &stated;
   if (subject.statements().message_only) {
-    const TextNotes notes = read_text_notes(subject.trace());
+    const TextNotes& notes = subject.statements().notes;
     context.sets_expandable = notes.sets_expandable;
     context.is_windows = notes.is_windows;
     context.of_rank = notes.who.starts_with("rank ");
@@ -155,7 +154,7 @@ void add_program_tries(std::string_view name, Finding& finding) {
 // A program in C++ that names its own source, with nothing of PyTorch or Python around it: "GPUassert: out of memory main.cu 41".
 bool is_of_source(const Case& subject) {
   if (!subject.statements().message_only) return false;
-  const TextNotes notes = read_text_notes(subject.trace());
+  const TextNotes& notes = subject.statements().notes;
   if (notes.names_torch || notes.has_traceback) return false;
   const std::string& text = subject.statements().error.text;
   return std::any_of(kSourceEnds.begin(), kSourceEnds.end(),
@@ -220,19 +219,19 @@ void judge_bare(const Case& subject, Finding& finding) {
                    "Since 1.0 the message goes on with numbers (\"Tried to allocate …\"): give Faultline the whole of "
                    "it, or the whole log.");
   }
-  const bool other = !stated.other_framework.empty() || is_of_source(subject);
+  const bool other = stated.other_framework != Framework::kNone || is_of_source(subject);
   const std::string api = platform_of(stated) == Platform::kRocm ? "HIP" : "CUDA";
   conclude(finding, Confidence::kLikely,
            "A " + api + " call " +
                std::string(other ? "ran out of memory" : "outside the framework's allocator ran out of memory") +
                ": making a context, loading a kernel, a library's buffer, a graph, or pinned host memory; the message "
                "has no numbers, so it does not show who held the memory.");
-  if (!stated.other_framework.empty())
+  if (stated.other_framework != Framework::kNone)
     conclude(finding, Confidence::kLikely,
-             "A " + api + " call of " + stated.other_framework +
+             "A " + api + " call of " + stated.other_words() +
                  " ran out of GPU memory; the message has no numbers, so it does not show who held the memory.");
   add_try(finding, "If it fails at the first touch of the GPU, another program holds it: nvidia-smi");
-  add_program_tries(stated.other_framework, finding);
+  add_program_tries(stated.other_words(), finding);
   if (!other)
     add_try(finding,
             "If it fails later, in a program that uses PyTorch, PyTorch's idle cache may be what is missing: PyTorch "
@@ -244,21 +243,21 @@ void judge_without_numbers(Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   if (stated.framework == Framework::kJax) {
     judge_jax(subject, finding);
-  } else if (stated.framework == Framework::kTensorFlow) {
+  } else if (has_pool(stated.framework)) {
     judge_tensorflow(subject, finding);
-  } else if (stated.framework == Framework::kOther && stated.status == kUnknownMemory) {
+  } else if (stated.framework == Framework::kOther && stated.of_unknown_memory) {
     if (stated.requested) add_stated_bytes(finding, "requested_bytes", *stated.requested);
     conclude(finding, Confidence::kLikely,
-             stated.framework_name + " could not allocate " + (stated.requested ? size_words(stated) : "memory") +
+             stated.program + " could not allocate " + (stated.requested ? size_words(stated) : "memory") +
                  " in one of its arenas: GPU memory or host memory, this text does not say which.");
     add_try(finding,
             "session.get_providers() shows where the model runs: with CPUExecutionProvider alone it is host memory "
             "(free -h), else see who holds the device: nvidia-smi");
-  } else if (stated.framework == Framework::kOther && !stated.status.empty()) {
+  } else if (stated.framework == Framework::kOther && stated.at_pool_limit) {
     finding.cause = "own-limit";
     conclude(finding, Confidence::kProved,
-             "The memory pool reached the largest size that it was given (" + stated.status +
-                 "); the device itself need not be full.");
+             "The memory pool reached the largest size that it was given (Maximum pool size exceeded); the device "
+             "itself need not be full.");
     add_try(finding,
             "Raise or remove the pool's limit (maximum_pool_size of rmm.reinitialize or PoolMemoryResource), or hold "
             "less.");
@@ -267,8 +266,8 @@ void judge_without_numbers(Case& subject, Finding& finding) {
     const bool had_room = stated.requested && stated.free &&
                           surely_less(*stated.requested + ByteInterval::exactly(kDriverMarginBytes), *stated.free);
     conclude(finding, Confidence::kLikely,
-             stated.framework_name + " could not allocate " + (stated.requested ? size_words(stated) : "memory") +
-                 " on " + device_words(subject) +
+             stated.program + " could not allocate " + (stated.requested ? size_words(stated) : "memory") + " on " +
+                 device_words(subject) +
                  (had_room ? ", though " + shown(*stated.free) +
                                  " was free: the device was not full. A limit on this process, another device, or "
                                  "memory that was taken and freed in between can do that; the message does not say."
@@ -276,7 +275,7 @@ void judge_without_numbers(Case& subject, Finding& finding) {
     if (stated.requested) add_stated_bytes(finding, "requested_bytes", *stated.requested);
     if (stated.free) add_stated_bytes(finding, "free_bytes", *stated.free);
     add_try(finding, "See who holds the device: " + std::string(shows_holders(platform)));
-    add_program_tries(stated.framework_name, finding);
+    add_program_tries(stated.program, finding);
   } else {
     judge_bare(subject, finding);
   }
@@ -292,14 +291,14 @@ void judge_without_numbers(Case& subject, Finding& finding) {
 
 void judge_library(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
-  const bool other = !stated.other_framework.empty();
-  const bool has_pool = stated.other_framework == "TensorFlow" || stated.other_framework == "JAX";
+  const bool other = stated.other_framework != Framework::kNone;
+  const bool beside_pool = has_pool(stated.other_framework);
   if (stated.requested) add_stated_bytes(finding, "requested_bytes", *stated.requested);
   add_evidence(finding, "status", stated.status);
   add_evidence(finding, "call", stated.call);
   // NCCL passes on the driver's own answer; a status of cuBLAS or cuDNN is only that something could not be had.
-  const std::string library(name_of(stated.library));
-  const bool by_status = stated.library != Library::kNccl;
+  const std::string library(name_of(stated.library()));
+  const bool by_status = stated.library() != Library::kNccl;
   conclude(
       finding, by_status ? Confidence::kLikely : Confidence::kProved,
       (by_status ? library + " could not allocate what it needs (" +
@@ -307,13 +306,13 @@ void judge_library(const Case& subject, Finding& finding) {
                        "): most often the device had no memory left for it, else the context was broken before, by an "
                        "illegal access or an index out of range"
                  : library + " asked the driver for " + size_words(stated) + " and got none") +
-          (has_pool ? "; it takes memory beside the pool of " + stated.other_framework +
-                          ", which keeps what it has taken, and nothing here says who held the memory."
+          (beside_pool ? "; it takes memory beside the pool of " + stated.other_words() +
+                             ", which keeps what it has taken, and nothing here says who held the memory."
            : other ? "; nothing here says who held the memory."
                    : "; it does not go through PyTorch's allocator, so PyTorch did not free its idle cache first, and "
                      "nothing here says who held the memory."));
-  if (has_pool)
-    add_try(finding, stated.other_framework == "JAX"
+  if (beside_pool)
+    add_try(finding, stated.other_framework == Framework::kJax
                          ? "Leave room beside the pool: XLA_CLIENT_MEM_FRACTION=0.6 (older: "
                            "XLA_PYTHON_CLIENT_MEM_FRACTION), or XLA_PYTHON_CLIENT_PREALLOCATE=false."
                          : "Leave room beside the pool, which takes almost the whole device at the start: "
@@ -322,11 +321,11 @@ void judge_library(const Case& subject, Finding& finding) {
     add_try(finding,
             "torch.cuda.empty_cache() before this line can help here, unlike with PyTorch's own error; if it does, the "
             "memory was idle cache.");
-  if (!other && stated.library == Library::kNccl && !is_torch_before(stated, 1, 8))
+  if (!other && stated.library() == Library::kNccl && !is_torch_before(stated, 1, 8))
     add_try(finding,
             "Leave room for it: torch.cuda.set_per_process_memory_fraction(0.9) keeps PyTorch from taking the last of "
             "the device.");
-  else if (stated.library == Library::kCublas || stated.library == Library::kCudnn)
+  else if (stated.library() == Library::kCublas || stated.library() == Library::kCudnn)
     add_try(finding,
             "Create its handle while there is room: run one small matrix product or convolution at the start of the "
             "program.");
@@ -342,7 +341,7 @@ void judge_library(const Case& subject, Finding& finding) {
 // What would tell more than a message can.
 void add_next_step(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
-  if (finding.severity != Severity::kError || stated.allocator == StatedAllocator::kMetal ||
+  if (finding.severity != Severity::kError || stated.allocator() == StatedAllocator::kMetal ||
       stated.framework == Framework::kJax || stated.guessed || platform_of(stated) == Platform::kOther)
     return;
   // What no setting and no device of its size can serve is a matter of the line alone.
@@ -352,7 +351,7 @@ void add_next_step(const Case& subject, Finding& finding) {
   add_try(finding, "Record the next run: faultline run -- " + program_words(subject) +
                        " names the lines that hold the memory" +
                        (stated.framework == Framework::kPyTorch ||
-                                (stated.framework == Framework::kNone && stated.other_framework.empty())
+                                (stated.framework == Framework::kNone && stated.other_framework == Framework::kNone)
                             ? " and tries settings on the recording."
                             : "."));
   if (stated.framework != Framework::kPyTorch || finding.cause != "exhausted" || too_large) return;
@@ -368,18 +367,18 @@ Finding describe_message(Case& subject) {
   if (stated.requested && stated.requested->min < kExabyte) finding.bytes = stated_bytes(*stated.requested);
   if (stated.guessed)
     judge_guess(subject, finding);
-  else if (stated.kind == ErrorKind::kLibraryMemory)
+  else if (stated.group() == ErrorKind::kLibraryMemory)
     judge_library(subject, finding);
   else if (!stated.requested || stated.requested->max == 0 || stated.framework == Framework::kNone ||
            !judge_numbers(subject, finding))
     judge_without_numbers(subject, finding);
-  if (finding.severity != Severity::kNote && stated.kind == ErrorKind::kOutOfMemory &&
-      subject.statements().message_only && read_text_notes(subject.trace()).shows_no_exception)
+  if (finding.severity != Severity::kNote && stated.group() == ErrorKind::kOutOfMemory &&
+      subject.statements().message_only && subject.statements().notes.shows_no_exception)
     finding.message +=
         " This text has no exception: JAX raises one only where the failed result is read, so a result that nobody "
         "read is missing silently.";
   add_inside(subject.facts(), stack_of(subject), finding);
-  if (subject.statements().message_only && read_text_notes(subject.trace()).is_of_other_language) {
+  if (subject.statements().message_only && subject.statements().notes.is_of_other_language) {
     constexpr std::string_view kNoGrad = ", in inference torch.no_grad()";
     std::erase_if(finding.tries, [](const Try& attempt) { return attempt.what.starts_with("torch.cuda."); });
     for (Try& attempt : finding.tries) {

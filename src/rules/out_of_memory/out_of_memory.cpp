@@ -161,7 +161,7 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
 
 void judge_out_of_memory(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
   const Facts& facts = subject.facts();
-  const ErrorKind stated = subject.statements().error.kind;
+  const ErrorKind stated = subject.statements().error.group();
   const bool is_stated =
       stated == ErrorKind::kOutOfMemory || stated == ErrorKind::kPoolGrowth || stated == ErrorKind::kLibraryMemory;
   const bool is_recorded = !subject.statements().message_only &&

@@ -11,6 +11,7 @@
 #include "rules/inequality.h"
 #include "rules/shortage.h"
 #include "sources/pool_names.h"
+#include "trace/framework.h"
 
 namespace faultline {
 namespace {
@@ -112,9 +113,9 @@ void add_numbers(const Shortage& shortage, Finding& finding) {
 enum class Owner : std::uint8_t { kTensorFlow, kJax, kEither };
 
 Owner owner_of(const Case& subject) {
-  const auto framework = subject.trace().properties.find("bfc.framework");
-  if (framework == subject.trace().properties.end()) return Owner::kEither;
-  return framework->second == "jax" ? Owner::kJax : Owner::kTensorFlow;
+  const Framework framework = pools_framework(subject.trace());
+  if (framework == Framework::kNone) return Owner::kEither;
+  return framework == Framework::kJax ? Owner::kJax : Owner::kTensorFlow;
 }
 
 // The wording of a map tells how old the program's framework is at least. TensorFlow has cuda_malloc_async since 2.5 (2021), levels by module since 1.5.

@@ -20,14 +20,12 @@ constexpr std::uint64_t kSmallRequest = 64 * kMiB;
 
 // "TensorFlow", "JAX", or both where the text does not tell.
 std::string owner_words(const StatedError& stated) {
-  return stated.framework_name == "tensorflow" ? "TensorFlow"
-         : stated.framework_name == "jax"      ? "JAX"
-                                               : stated.framework_name;
+  return stated.framework == Framework::kOther ? stated.program : std::string(words_of(stated.framework));
 }
 
 // What the pool's map would tell, where the text has none of it. CUDA's own pool has none.
 void add_map(const Case& subject, Finding& finding) {
-  if (subject.statements().error.allocator == StatedAllocator::kAsync) return;
+  if (subject.statements().error.allocator() == StatedAllocator::kAsync) return;
   if (!pool_failure(subject) && !subject.statements().pools.empty()) return;  // the map in the text is another's
   const std::vector<DumpedPool>& pools = subject.statements().pools;
   if (std::any_of(pools.begin(), pools.end(), [](const DumpedPool& pool) { return pool.is_cut(); }))
@@ -36,15 +34,16 @@ void add_map(const Case& subject, Finding& finding) {
         "Give Faultline the pool's whole map, from \"Current allocation summary\" or the first \"BFCAllocator "
         "dump\" line to the totals at its end (\"Sum Total of in-use chunks\", \"Stats\"): it shows the "
         "cause.");
-  const std::string who = owner_words(subject.statements().error);
-  add_try(finding, "The pool's map, which would show the cause, is not in this text. " +
-                       (who == "JAX"          ? std::string("JAX prints it only with TF_CPP_MIN_LOG_LEVEL=0")
-                        : who == "TensorFlow" ? std::string("TensorFlow prints it to the standard error, unless "
-                                                            "TF_CPP_MIN_LOG_LEVEL is set above 0")
-                                              : std::string("TensorFlow prints it to the standard error by itself, JAX "
-                                                            "only with TF_CPP_MIN_LOG_LEVEL=0")) +
-                       ": TF_CPP_MIN_LOG_LEVEL=0 " + program_words(subject) +
-                       " 2>&1 | tee log.txt, then faultline explain log.txt");
+  const Framework who = subject.statements().error.framework;
+  add_try(
+      finding,
+      "The pool's map, which would show the cause, is not in this text. " +
+          (who == Framework::kJax          ? std::string("JAX prints it only with TF_CPP_MIN_LOG_LEVEL=0")
+           : who == Framework::kTensorFlow ? std::string("TensorFlow prints it to the standard error, unless "
+                                                         "TF_CPP_MIN_LOG_LEVEL is set above 0")
+                                           : std::string("TensorFlow prints it to the standard error by itself, JAX "
+                                                         "only with TF_CPP_MIN_LOG_LEVEL=0")) +
+          ": TF_CPP_MIN_LOG_LEVEL=0 " + program_words(subject) + " 2>&1 | tee log.txt, then faultline explain log.txt");
 }
 
 bool has_map(const Case& subject, const std::optional<PoolFailure>& failure) {
@@ -63,8 +62,8 @@ std::string tensor_words(const StatedError& stated) {
 // A program that asks the driver for each buffer, or a pool whose own words are not in the text.
 bool judge_refused(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
-  if (stated.call.empty()) return false;
-  if (stated.call == "the context") {
+  if (stated.asked_of == AskedOf::kAllocator) return false;
+  if (stated.asked_of == AskedOf::kContext) {
     conclude(finding, Confidence::kLikely,
              owner_words(stated) + " could not even make its CUDA context on " + device_words(subject) +
                  ", which takes a few hundred MiB: the device was full before the framework had allocated anything, so "
@@ -77,7 +76,7 @@ bool judge_refused(const Case& subject, Finding& finding) {
   }
   conclude(finding, Confidence::kProved,
            owner_words(stated) + " asked the driver for " + size_words(stated) +
-               (stated.call == "unified memory"
+               (stated.asked_of == AskedOf::kUnifiedMemory
                     ? " of unified memory, which spans GPU memory and host memory, and got none. How "
                       "much was free of either is not in this text."
                     : " and got none: the device had no room for it. How much was free, and who held the rest, is not "
@@ -161,8 +160,9 @@ void tell_surroundings(const StatedError& stated, bool has_failure, Finding& fin
 // A constant of a compiled program is not in the pool: XLA asks the driver for it, which has what the pool leaves.
 bool judge_constant(const Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
-  if (stated.status != "constant") return false;
-  const bool is_tensorflow = owner_words(stated) == "TensorFlow" || stated.other_framework == "TensorFlow";
+  if (!stated.for_constant) return false;
+  const bool is_tensorflow =
+      stated.framework == Framework::kTensorFlow || stated.other_framework == Framework::kTensorFlow;
   conclude(
       finding, Confidence::kLikely,
       "XLA asked the driver for " + size_words(stated) +
@@ -318,20 +318,22 @@ void add_other_maps(const Case& subject, bool has_own, Finding& finding) {
 void judge_tensorflow(Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   const std::string who = owner_words(stated);
-  if (stated.allocator == StatedAllocator::kAsync) return judge_async(subject, finding);
+  if (stated.allocator() == StatedAllocator::kAsync) return judge_async(subject, finding);
   if (judge_constant(subject, finding)) return;
   if (judge_refused(subject, finding)) return;
-  if (stated.kind == ErrorKind::kPoolGrowth) {
+  if (stated.group() == ErrorKind::kPoolGrowth) {
     conclude(finding, Confidence::kHint,
              who + " asked the driver for a pool of " + size_words(stated) +
                  " and was refused; it then tries with less, so this line alone is not a failure, but "
                  "something else held the device's memory.");
     finding.severity = Severity::kWarning;
-    return add_try(finding, "See who holds the device: nvidia-smi; and let the pool grow as needed: " +
-                                std::string(who == "TensorFlow" ? "TF_FORCE_GPU_ALLOW_GROWTH=true"
-                                            : who == "JAX"      ? "XLA_PYTHON_CLIENT_PREALLOCATE=false"
-                                                                : "TF_FORCE_GPU_ALLOW_GROWTH=true in TensorFlow, "
-                                                                  "XLA_PYTHON_CLIENT_PREALLOCATE=false in JAX"));
+    return add_try(
+        finding,
+        "See who holds the device: nvidia-smi; and let the pool grow as needed: " +
+            std::string(stated.framework == Framework::kTensorFlow ? "TF_FORCE_GPU_ALLOW_GROWTH=true"
+                        : stated.framework == Framework::kJax      ? "XLA_PYTHON_CLIENT_PREALLOCATE=false"
+                                                                   : "TF_FORCE_GPU_ALLOW_GROWTH=true in TensorFlow, "
+                                                                     "XLA_PYTHON_CLIENT_PREALLOCATE=false in JAX"));
   }
   if (stated.benign) {
     finding.severity = Severity::kNote;
@@ -383,8 +385,8 @@ std::string buffer_words(const StatedError& stated, Finding& finding) {
 
 void judge_jax(Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
-  if (stated.kind == ErrorKind::kPoolGrowth || stated.benign || stated.disguised || !stated.call.empty() ||
-      stated.status == "constant" || stated.allocator == StatedAllocator::kAsync)
+  if (stated.group() == ErrorKind::kPoolGrowth || stated.benign || stated.disguised ||
+      stated.asked_of != AskedOf::kAllocator || stated.for_constant || stated.allocator() == StatedAllocator::kAsync)
     return judge_tensorflow(subject, finding);
   const std::string buffers = buffer_words(stated, finding);
   if (stated.executable_total && stated.capacity) {
@@ -421,18 +423,17 @@ void judge_jax(Case& subject, Finding& finding) {
   if (failure) tell_pool(subject, *failure, finding);
   if (is_of_gpu(subject, failure)) tell_surroundings(stated, failure.has_value(), finding);
   add_other_maps(subject, failure.has_value(), finding);
-  constexpr std::string_view kUnified = "unified memory ";
-  const bool is_unified = stated.status.starts_with(kUnified);
+  const bool is_unified = stated.refused_unified.has_value();
   if (is_unified) {
     finding.message +=
         " The pool takes unified memory, which spans GPU memory and host memory, and the "
         "driver had refused " +
-        stated.status.substr(kUnified.size()) + " of it before, so both together were not enough.";
+        format_bytes(stated.refused_unified->middle()) + " of it before, so both together were not enough.";
     add_try(finding,
             "See what RAM there is beside GPU memory (free -h, and a container's own limit): unified memory "
             "(TF_FORCE_UNIFIED_MEMORY=1 with a fraction above 1) spills into it.");
   }
-  if (stated.status == "autotuner") {
+  if (stated.for_autotuner) {
     finding.message +=
         " XLA's autotuner requested it: it tries kernels on copies of their operands while a program is compiled.";
     add_try(finding,
@@ -449,7 +450,8 @@ void judge_jax(Case& subject, Finding& finding) {
                                        : std::string()) +
         (buffers.empty() ? "." : "; its largest buffers: " + buffers + ".");
     // of what JAX's pool takes by itself
-    if (stated.executable_total->min >= kGiB && finding.cause.empty() && stated.other_framework != "TensorFlow")
+    if (stated.executable_total->min >= kGiB && finding.cause.empty() &&
+        stated.other_framework != Framework::kTensorFlow)
       finding.message += fmt::format(
           " JAX's pool is three quarters of the GPU unless set otherwise: a GPU of less than {} "
           "cannot run it so, whatever else is held.",
@@ -479,7 +481,7 @@ void judge_jax(Case& subject, Finding& finding) {
             "Most of it is temporaries, what is kept between operations: a smaller batch or sequence, a smaller type, "
             "jax.checkpoint around the layers, or work in pieces (jax.lax.map, jax.lax.scan) shrinks them.");
   if (finding.cause.empty() && !has_map(subject, failure)) add_map(subject, finding);
-  if (stated.other_framework != "TensorFlow" && finding.cause.empty() && !failure)
+  if (stated.other_framework != Framework::kTensorFlow && finding.cause.empty() && !failure)
     add_try(finding,
             "JAX takes three quarters of the device at start: if nothing else needs it, XLA_CLIENT_MEM_FRACTION=0.95 "
             "(older: XLA_PYTHON_CLIENT_MEM_FRACTION).");

@@ -13,6 +13,7 @@
 #include "sources/bfc_log/program_text.h"
 #include "sources/bfc_log/stack_text.h"
 #include "sources/error_text/printed_bytes.h"
+#include "trace/framework.h"
 
 namespace faultline {
 namespace {
@@ -361,7 +362,7 @@ class LogReader {
       if ((!grows && !take(text, "allocating ")) || !take_number(text, bytes) || bytes == 0 ||
           !take(text, " bytes on device ") || !take_number(text, index) || index >= 1024)
         return;
-      pools_.state_framework("jax");
+      pools_.state_framework(Framework::kJax);
       const PoolTrace::Pool pool = pools_.pool(fmt::format("GPU_{}_bfc", index));
       if (pool == 0) return;
       pools_.state_limit(pool, ByteInterval::exactly(bytes));

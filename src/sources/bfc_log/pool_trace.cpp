@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sources/pool_names.h"
+#include "trace/framework.h"
 
 namespace faultline {
 namespace {
@@ -25,7 +26,8 @@ PoolTrace::Pool PoolTrace::pool(std::string_view name) {
   pool.name = std::string(name);
   const std::optional<std::uint16_t> gpu = gpu_of(name);
   pool.is_host = !gpu;
-  if (name.starts_with("XLA_backend_") || name.starts_with("xla_gpu_")) state_framework("jax");  // its client's names
+  if (name.starts_with("XLA_backend_") || name.starts_with("xla_gpu_"))
+    state_framework(Framework::kJax);  // its client's names
   pool.device = gpu.value_or(0);
   pool.driver_heap = HeapId(static_cast<std::uint16_t>(trace.heaps.size()));
   trace.heaps.push_back({HeapKind::kDriver, pool.device, pool.driver_heap, 0, 0, "driver"});
@@ -173,7 +175,7 @@ Trace PoolTrace::finish(bool has_stacks) {
     if (is_exact && is_main) device.allowed_bytes = pool.limit->min;
   }
   for (auto& [index, device] : devices) trace.devices.push_back(std::move(device));
-  trace.properties.try_emplace("bfc.framework", "tensorflow");
+  trace.properties.try_emplace(kPoolsFramework, file_name_of(Framework::kTensorFlow));
   trace.capabilities = kAddresses | kEvents | kTimes;
   if (has_stacks) trace.capabilities |= kStacks;
   if (all_from_start) trace.capabilities |= kCompleteFromStart;

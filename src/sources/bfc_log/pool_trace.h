@@ -11,6 +11,7 @@
 #include "base/byte_interval.h"
 #include "base/byte_range.h"
 #include "base/hash.h"
+#include "trace/framework.h"
 #include "trace/trace.h"
 
 namespace faultline {
@@ -45,7 +46,7 @@ class PoolTrace {
   void state_limit(Pool pool, ByteInterval limit);
   void state_growth(Pool pool, bool grows) { pools_[pool].growth = grows; }
   void name_device(std::uint16_t index, std::string_view name) { device_names_[index] = std::string(name); }
-  void state_framework(std::string_view framework) { trace.properties["bfc.framework"] = std::string(framework); }
+  void state_framework(Framework framework) { trace.properties[kPoolsFramework] = file_name_of(framework); }
 
   Event& event(std::size_t number) { return trace.events[number]; }
   // Devices, properties, capabilities. What goes when the interpreter ends was held to the end: nobody let go of it.

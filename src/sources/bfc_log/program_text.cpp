@@ -31,11 +31,11 @@ void ProgramText::tell(Trace& trace, const std::string& path) const {
   const auto failed = std::find_if(trace.events.rbegin(), trace.events.rend(),
                                    [](const Event& event) { return event.kind == EventKind::kAllocFailed; });
   // A pool of the host's memory that refuses is the pool's doing, which its log shows better than the message.
-  const bool is_host = is_of_host(row_of(stated.error.message));
+  const bool is_host = is_of_host(row_of(stated.error.kind));
   if (!is_host || failed == trace.events.rend()) {
     for (const auto& [name, value] : message->properties) trace.properties.try_emplace(name, value);
   }
-  if ((stated.error.kind != ErrorKind::kOutOfMemory && !is_host) || message->events.empty() ||
+  if ((stated.error.group() != ErrorKind::kOutOfMemory && !is_host) || message->events.empty() ||
       failed == trace.events.rend())
     return;
   TraceImport import(*message, trace);

@@ -126,11 +126,10 @@ const AsyncPool* pool_of(const std::map<std::string, AsyncPool>& pools, std::str
 
 }  // namespace
 
-void add_async_pool(std::string_view text, std::size_t at, ErrorMessage& message, Trace& trace) {
+void add_async_pool(std::string_view text, std::size_t at, ErrorMessage& message) {
   const std::size_t from = line_begin(text, at > kReach ? at - kReach : 0, kLongestLine);
   const std::string_view near = text.substr(from, 2 * kReach);
-  const auto named = message.words.find("allocator");
-  if (named != message.words.end() && named->second.ends_with("_bfc")) return;
+  if (message.pool.ends_with("_bfc")) return;
   if (near.find("CU_MEMPOOL_ATTR_") == std::string_view::npos &&
       near.find("Histogram of current allocation") == std::string_view::npos &&
       near.find("Async failed to allocate ") == std::string_view::npos)
@@ -139,27 +138,27 @@ void add_async_pool(std::string_view text, std::size_t at, ErrorMessage& message
   const std::size_t line = line_begin(text, at, kLongestLine);
   const AsyncPool* const pool = pool_of(pools, text.substr(line, line_end(text, at, kLongestLine) - line));
   if (pool == nullptr) return;
-  if (const auto asked = message.numbers.find("requested");
-      pool->asked && asked != message.numbers.end() &&
-      (*pool->asked < asked->second.min || *pool->asked > asked->second.max + kPoolUnit))
+  if (pool->asked && message.requested &&
+      (*pool->asked < message.requested->min || *pool->asked > message.requested->max + kPoolUnit))
     return;  // of another failure
-  message.words["allocator"] = "cudaMallocAsync";
-  const auto put = [&](const char* name, std::optional<std::uint64_t> bytes) {
-    if (bytes) message.numbers.try_emplace(name, ByteInterval::exactly(*bytes));
+  message.pool = kAsyncPool;
+  const auto put = [](std::optional<ByteInterval>& number, std::optional<std::uint64_t> bytes) {
+    if (bytes && !number) number = ByteInterval::exactly(*bytes);
   };
-  put("allocated", pool->used ? pool->used : pool->in_use);
-  put("reserved", pool->reserved);
-  if (pool->reserved && pool->used && *pool->reserved >= *pool->used) put("cached", *pool->reserved - *pool->used);
-  put("free", pool->free);
-  put("capacity", pool->capacity);
+  put(message.live, pool->used ? pool->used : pool->in_use);
+  put(message.reserved, pool->reserved);
+  if (pool->reserved && pool->used && *pool->reserved >= *pool->used)
+    put(message.cached, *pool->reserved - *pool->used);
+  put(message.free, pool->free);
+  put(message.capacity, pool->capacity);
   std::vector<LiveSize> sizes = pool->sizes;
   std::stable_sort(sizes.begin(), sizes.end(), [](const LiveSize& a, const LiveSize& b) { return a.all() > b.all(); });
   for (std::size_t told = 0; told < std::min(kTold, sizes.size()); ++told) {
-    const std::string name = "error.buffer." + std::to_string(told + 1);
-    trace.properties[name + "_bytes.min"] = trace.properties[name + "_bytes.max"] = std::to_string(sizes[told].all());
-    trace.properties[name + ".what"] = std::to_string(sizes[told].count) +
-                                       (sizes[told].count == 1 ? " buffer of " : " buffers of ") +
-                                       format_bytes(sizes[told].bytes);
+    message.buffers.push_back({ByteInterval::exactly(sizes[told].all()),
+                               std::to_string(sizes[told].count) +
+                                   (sizes[told].count == 1 ? " buffer of " : " buffers of ") +
+                                   format_bytes(sizes[told].bytes),
+                               ""});
   }
 }
 

@@ -6,11 +6,10 @@
 #include <string_view>
 
 #include "sources/error_text/message.h"
-#include "trace/trace.h"
 
 namespace faultline {
 
-// Around a message of TensorFlow's or JAX's: its numbers are added to the message, the largest sizes to the trace's properties.
-void add_async_pool(std::string_view text, std::size_t at, ErrorMessage& message, Trace& trace);
+// Around a message of TensorFlow's or JAX's: its numbers and its largest sizes are added to the message.
+void add_async_pool(std::string_view text, std::size_t at, ErrorMessage& message);
 
 }  // namespace faultline

@@ -5,7 +5,7 @@
 
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
-#include "sources/error_text/standing.h"
+#include "sources/error_text/quotation.h"
 #include "sources/error_text/survey.h"
 #include "sources/error_text/text_limits.h"
 #include "sources/error_text/traceback.h"

@@ -9,7 +9,7 @@
 //   error.<x>_bytes.min, .max   each stated number as the interval of byte counts it can stand for
 //   error.count, error.distinct   messages of this kind in the text, and different ones among them
 //   error.survived.<n>, error.ended_by   messages before the one that ended the program (ending.h); what ended it where no message did
-// sources/statements.h reads them back, typed.
+// sources/stated_fields.h writes them, and reads them back, typed.
 #pragma once
 
 #include <span>

@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace faultline;
   const auto trace = read_error_text(std::string_view(reinterpret_cast<const char*>(bytes), size), "fuzz");
   if (!trace) return 0;
-  FAULTLINE_CHECK(!trace->events.empty() && read_statements(*trace).error.kind != ErrorKind::kNone);
+  FAULTLINE_CHECK(!trace->events.empty() && read_statements(*trace).error.group() != ErrorKind::kNone);
   FAULTLINE_CHECK(check_trace(*trace).ok());
   return 0;
 }

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "base/units.h"
-#include "sources/error_text/afterlife.h"
 #include "sources/error_text/anchors.h"
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/peak_buffers.h"
 #include "sources/error_text/printed_bytes.h"
 #include "sources/error_text/surroundings.h"
 #include "sources/error_text/traceback.h"
+#include "sources/error_text/works_on.h"
 #include "sources/statements.h"
 
 namespace faultline {
@@ -115,7 +115,7 @@ TEST(PlainText, IsToldFromOtherFiles) {
     EXPECT_FALSE(is(other)) << other;
 }
 
-TEST(Afterlife, ASummaryOfTheWholeRunIsNoWork) {
+TEST(WorksOn, ASummaryOfTheWholeRunIsNoWork) {
   const auto lives = [](const std::string& before, const std::string& behind) {
     return read_error_text(before +
                                "Traceback (most recent call last):\n  File \"/w/t.py\", line 2, in f\n    g()\n"
@@ -350,38 +350,38 @@ TEST(LivesOn, IsWorkOfTheProgramAndNotWhatIsWrittenBelowIt) {
   }
 }
 
-TEST(Afterlife, IsShownByTheShapeOfTheLogOrOnlySaidInWords) {
+TEST(WorksOn, IsShownByTheShapeOfTheLogOrOnlySaidInWords) {
   const std::string before =
       "INFO loading llama\nINFO worker ready on port 8000\nINFO: 10.0.0.7:5010 - \"POST /generate HTTP/1.1\" 200 "
       "OK\njob 41 done in 10 "
       "ms\nqueue length 7\nloaded 3 files in 2.5 s\nCell In[2], line 1\n";
   const std::size_t at = before.size();
-  for (const auto& [behind, shown] : std::initializer_list<std::pair<std::string_view, Afterlife>>{
-           {"job 42 done in 12 ms", Afterlife::kByShape},
-           {"2024-05-01 10:00:07,113 INFO job 42 done in 9 ms", Afterlife::kByShape},
-           {"INFO: 10.0.0.9:6000 - \"GET /health HTTP/1.1\" 200 OK", Afterlife::kByShape},
-           {"INFO: 10.0.0.9:6000 - \"POST /generate HTTP/1.1\" 500 Internal Server Error", Afterlife::kByShape},
-           {"Process finished with exit code 0", Afterlife::kByShape},
-           {"web-1 exited with code 0", Afterlife::kByShape},
-           {"step 3 loss 0.5 acc 0.9", Afterlife::kByShape},
-           {"skipping this one", Afterlife::kByWords},
-           {"retrying with fp16", Afterlife::kByWords},
-           {"job 41 done in 10 ms", Afterlife::kNone},
-           {"job 12 failed in 99 ms", Afterlife::kNone},
-           {"Process finished with exit code 1", Afterlife::kNone},
-           {"job 42 done in 12 ms\nweb-1 exited with code 137", Afterlife::kNone},
-           {"INFO loading llama\nINFO worker ready on port 8000\njob 42 done in 12 ms", Afterlife::kNone},
-           {"INFO worker ready on port 8000\njob 42 done in 12 ms", Afterlife::kByShape},
-           {"loaded 3 files in 2.9 s", Afterlife::kNone},
-           {"My job 50 done in 12 ms?", Afterlife::kNone},
-           {"    job 42 done in 12 ms", Afterlife::kNone},
-           {"closing 3 connections", Afterlife::kNone},
-           {"Cell In[9], line 2", Afterlife::kNone}}) {
-    EXPECT_EQ(afterlife(before + "boom\n" + std::string(behind) + "\n", at, {}), shown) << behind;
+  for (const auto& [behind, shown] : std::initializer_list<std::pair<std::string_view, WorksOn>>{
+           {"job 42 done in 12 ms", WorksOn::kByShape},
+           {"2024-05-01 10:00:07,113 INFO job 42 done in 9 ms", WorksOn::kByShape},
+           {"INFO: 10.0.0.9:6000 - \"GET /health HTTP/1.1\" 200 OK", WorksOn::kByShape},
+           {"INFO: 10.0.0.9:6000 - \"POST /generate HTTP/1.1\" 500 Internal Server Error", WorksOn::kByShape},
+           {"Process finished with exit code 0", WorksOn::kByShape},
+           {"web-1 exited with code 0", WorksOn::kByShape},
+           {"step 3 loss 0.5 acc 0.9", WorksOn::kByShape},
+           {"skipping this one", WorksOn::kByWords},
+           {"retrying with fp16", WorksOn::kByWords},
+           {"job 41 done in 10 ms", WorksOn::kNo},
+           {"job 12 failed in 99 ms", WorksOn::kNo},
+           {"Process finished with exit code 1", WorksOn::kNo},
+           {"job 42 done in 12 ms\nweb-1 exited with code 137", WorksOn::kNo},
+           {"INFO loading llama\nINFO worker ready on port 8000\njob 42 done in 12 ms", WorksOn::kNo},
+           {"INFO worker ready on port 8000\njob 42 done in 12 ms", WorksOn::kByShape},
+           {"loaded 3 files in 2.9 s", WorksOn::kNo},
+           {"My job 50 done in 12 ms?", WorksOn::kNo},
+           {"    job 42 done in 12 ms", WorksOn::kNo},
+           {"closing 3 connections", WorksOn::kNo},
+           {"Cell In[9], line 2", WorksOn::kNo}}) {
+    EXPECT_EQ(works_on(before + "boom\n" + std::string(behind) + "\n", at, {}), shown) << behind;
   }
 }
 
-TEST(Afterlife, ARequestIsToldByItsServer) {
+TEST(WorksOn, ARequestIsToldByItsServer) {
   const std::string traceback = "Traceback (most recent call last):\n  File \"/w/app.py\", line 3, in f\nboom\n";
   for (const auto& [text, is_request] : std::initializer_list<std::pair<std::string, bool>>{
            {"ERROR:    Exception in ASGI application\n" + traceback, true},

@@ -5,7 +5,7 @@
 
 #include "base/characters.h"
 #include "sources/error_text/log_lines.h"
-#include "sources/error_text/standing.h"
+#include "sources/error_text/quotation.h"
 #include "sources/error_text/text_limits.h"
 #include "sources/error_text/traceback.h"
 
@@ -259,7 +259,7 @@ std::optional<ErrorMessage> guess_at(std::string_view text, std::size_t begin, s
     return std::nullopt;
   if (is_read_as_talk(raw, lower, says)) return std::nullopt;
   if (!reports_error(raw, body, lower, says)) return std::nullopt;
-  if (standing_of(text, begin + prefix.length) != Standing::kOwn) return std::nullopt;
+  if (quotation_of(text, begin + prefix.length) != Quotation::kNone) return std::nullopt;
   static constexpr std::array<std::string_view, 3> kOfHost = {"mallochost", "hostalloc", "hostmalloc"};
   const bool is_fault = fault.kind != MessageKind::kNone;
   const bool of_host = !is_fault && has_any(lower, kOfHost);  // page-locked memory
@@ -269,12 +269,11 @@ std::optional<ErrorMessage> guess_at(std::string_view text, std::size_t begin, s
                               "", trimmed(body, 300));
   message.tag = prefix.tag;
   message.weak = true;
-  if (!of_host) message.words["guessed"] = "yes";
-  if (goes_on(lower)) message.words["benign"] = "yes";
+  if (!of_host) message.guessed = true;
+  if (goes_on(lower)) message.benign = true;
   const std::size_t size = lower.find_first_of("0123456789");
   if (size != std::string::npos && !is_fault) {
-    if (const auto bytes = size_between(lower, size, lower.size(), SizeStyle::kTorch))
-      message.numbers["requested"] = *bytes;
+    if (const auto bytes = size_between(lower, size, lower.size(), SizeStyle::kTorch)) message.requested = *bytes;
   }
   return message;
 }

@@ -50,9 +50,9 @@ bool read_form(std::string_view form, std::string_view words, ErrorMessage& mess
       if (name == "device")
         message.device = static_cast<std::uint16_t>(std::min<std::uint64_t>(number->bytes.min, 4096));
       else if (name == "tokens")
-        message.words["status"] = std::to_string(number->bytes.min);
-      else
-        message.numbers[std::string(name)] = number->bytes;
+        message.tokens = number->bytes.min;
+      else if (std::optional<ByteInterval>* const stated = number_named(message, name))
+        *stated = number->bytes;
     }
     has_first |= first && number.has_value();
     first = false;
@@ -175,7 +175,7 @@ std::optional<ErrorMessage> read_words(const KnownWords& known, const ErrorPassa
                 around.size() > line.size() + 1 ? around + passage.lower.substr(line.size()) : passage.lower, message);
   if (words.stands == Stands::kAnywhere && !has_numbers) return std::nullopt;
   message.weak = words.force != Force::kStrong;
-  if (words.force == Force::kBenign) message.words["benign"] = "yes";
+  if (words.force == Force::kBenign) message.benign = true;
   if (words.reads != nullptr) words.reads(passage, message);
   return message;
 }

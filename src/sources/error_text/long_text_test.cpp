@@ -6,7 +6,7 @@
 #include <string>
 
 #include "sources/error_text/error_text.h"
-#include "sources/error_text/others.h"
+#include "sources/error_text/other_failures.h"
 
 namespace faultline {
 namespace {

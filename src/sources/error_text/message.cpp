@@ -96,12 +96,16 @@ std::string ErrorPassage::first_line(std::size_t length) const {
   return trimmed(std::string_view(words).substr(0, first_line_length), length);
 }
 
-ErrorMessage said(MessageKind kind, std::string_view framework, std::string text) {
+ErrorMessage said(MessageKind kind, std::string_view maker, std::string text) {
   ErrorMessage message;
   message.kind = kind;
-  message.framework = framework;
+  message.set_maker(maker);
   message.text = std::move(text);
   return message;
+}
+
+ErrorMessage said(MessageKind kind, Framework framework, std::string text) {
+  return said(kind, file_name_of(framework), std::move(text));
 }
 
 std::string trimmed(std::string_view words, std::size_t length) {

@@ -5,29 +5,19 @@
 // not fatal by itself, or an error's bare name).
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "sources/error_text/anchors.h"
 #include "sources/error_text/printed_bytes.h"
-#include "sources/messages/kinds.h"
+#include "sources/stated_error.h"
 
 namespace faultline {
 
-struct ErrorMessage {
-  MessageKind kind = MessageKind::kNone;
-  std::string framework;  // who wrote the message: "pytorch", "jax", "tensorflow", "nccl"; empty: a bare CUDA error
-  std::string text;       // the matched sentences, on one line
-  std::string tag;        // which writer of an interleaved log: "[rank3]:"
-  std::optional<std::uint16_t> device;
-  // "requested" → bytes; the properties error.requested_bytes.min and .max
-  std::map<std::string, ByteInterval> numbers;
-  std::map<std::string, std::string> words;  // "assert.kernel" → "indexSelectSmallIndex"; the properties error.<key>
-  std::uint64_t address = 0;                 // of an illegal access, 0: not stated
+struct ErrorMessage : StatedError {
   bool weak = false;
-
+  bool quoted = false;  // by an exception of another kind
   bool is_allocation() const { return row_of(kind).is_allocation; }
 };
 
@@ -71,6 +61,7 @@ std::optional<std::uint64_t> number_after(std::string_view words, std::string_vi
 std::string trimmed(std::string_view words, std::size_t length);
 
 // A message with these words and nothing more.
-ErrorMessage said(MessageKind kind, std::string_view framework, std::string text);
+ErrorMessage said(MessageKind kind, std::string_view maker, std::string text);
+ErrorMessage said(MessageKind kind, Framework framework, std::string text);
 
 }  // namespace faultline

@@ -69,9 +69,9 @@ void note_asynchrony(const ErrorPassage& passage, ErrorMessage& message) {
   // The sentence is left out exactly when CUDA_LAUNCH_BLOCKING was set; texts that never had it say nothing either way.
   const std::string_view near = std::string_view(passage.lower).substr(0, 700);
   if (near.find("errors might be asynchronously reported") != std::string_view::npos)
-    message.words["asynchronous"] = "yes";
+    message.asynchronous = true;
   else if (near.find("to enable device-side assertions") != std::string_view::npos)
-    message.words["asynchronous"] = "no";
+    message.asynchronous = false;
 }
 
 std::optional<ErrorMessage> phrase_message(const ErrorPassage& passage, std::size_t at, bool weak) {
@@ -84,18 +84,17 @@ std::optional<ErrorMessage> phrase_message(const ErrorPassage& passage, std::siz
   // Before 1.0 PyTorch's own allocator spoke so.
   if (message.kind == MessageKind::kOutOfMemory &&
       std::string_view(passage.lower).substr(0, 240).find("/thc/") != std::string_view::npos)
-    message.framework = "pytorch";
+    message.framework = Framework::kPyTorch;
   note_asynchrony(passage, message);
   return message;
 }
 
-void copy_after(const std::string& words, std::string_view label, std::string_view until, ErrorMessage& message,
-                const char* key) {
+void copy_after(const std::string& words, std::string_view label, std::string_view until, std::string& into) {
   const std::size_t at = words.find(label);
   if (at == std::string::npos) return;
   const std::size_t begin = at + label.size();
   const std::size_t end = std::min(words.find(until, begin), begin + 400);
-  message.words[key] = trimmed(std::string_view(words).substr(begin, end - begin), 400);
+  into = trimmed(std::string_view(words).substr(begin, end - begin), 400);
 }
 
 // "…/Indexing.cu:1292: indexSelectLargeIndex: block: [654,0,0], thread: [46,0,0] Assertion `srcIndex < srcSelectDimSize` failed."
@@ -108,17 +107,14 @@ std::optional<ErrorMessage> assert_line(const ErrorPassage& passage) {
   if (close == std::string::npos || close - quote > 500) return std::nullopt;
   ErrorMessage message =
       said(MessageKind::kDeviceAssert, "", trimmed(passage.before + " " + passage.words.substr(0, close + 8), 600));
-  message.words["assert.expression"] = passage.words.substr(quote + 1, close - quote - 1);
-  message.words["assert.block"] = passage.before.substr(block + 7, passage.before.find(']', block) - block - 6);
-  message.words["assert.thread"] = passage.before.substr(thread + 8, passage.before.find(']', thread) - thread - 7);
+  message.assertion.expression = passage.words.substr(quote + 1, close - quote - 1);
+  message.assertion.block = passage.before.substr(block + 7, passage.before.find(']', block) - block - 6);
+  message.assertion.thread = passage.before.substr(thread + 8, passage.before.find(']', thread) - thread - 7);
   std::string place = passage.before.substr(0, block);
   while (!place.empty() && (place.back() == ' ' || place.back() == ':')) place.pop_back();
   // "file.cu:12: kernel" or, on Windows and for templates, with less or more around it.
   const std::size_t source = place.find(".cu"), colon = source == std::string::npos ? source : place.find(':', source);
   const std::size_t name = colon == std::string::npos ? colon : place.find(": ", colon);
-  if (source != std::string::npos) message.words["assert.file"] = place.substr(0, colon);
-  if (const auto line = colon == std::string::npos ? std::nullopt : number_at(place, colon + 1))
-    message.words["assert.line"] = std::to_string(*line);
   place = name == std::string::npos ? std::string() : place.substr(name + 2);
   if (const std::size_t bracket = place.find('('); bracket != std::string::npos) {
     place = place.substr(0, bracket);
@@ -126,7 +122,7 @@ std::optional<ErrorMessage> assert_line(const ErrorPassage& passage) {
   }
   if (const std::size_t scope = place.rfind("::"); scope != std::string::npos && place.find('<') == std::string::npos)
     place = place.substr(scope + 2);
-  message.words["assert.kernel"] = trimmed(place, 200);
+  message.assertion.kernel = trimmed(place, 200);
   return message;
 }
 
@@ -134,10 +130,10 @@ std::optional<ErrorMessage> assert_line(const ErrorPassage& passage) {
 std::optional<ErrorMessage> assert_block(const ErrorPassage& passage) {
   ErrorMessage message =
       said(MessageKind::kDeviceAssert, "", trimmed(std::string_view(passage.words).substr(0, 500), 500));
-  copy_after(passage.words, "failure message = ", " File containing", message, "assert.expression");
-  copy_after(passage.words, "Device function containing assertion = ", " Thread ID", message, "assert.kernel");
-  copy_after(passage.words, "Thread ID that failed assertion = ", " Block ID", message, "assert.thread");
-  copy_after(passage.words, "Block ID that failed assertion = ", " File containing kernel", message, "assert.block");
+  copy_after(passage.words, "failure message = ", " File containing", message.assertion.expression);
+  copy_after(passage.words, "Device function containing assertion = ", " Thread ID", message.assertion.kernel);
+  copy_after(passage.words, "Thread ID that failed assertion = ", " Block ID", message.assertion.thread);
+  copy_after(passage.words, "Block ID that failed assertion = ", " File containing kernel", message.assertion.block);
   return message;
 }
 
@@ -148,7 +144,7 @@ std::optional<ErrorMessage> rocm_fault(const ErrorPassage& passage) {
     const char* const begin = passage.lower.data() + at + 13;
     std::from_chars(begin, passage.lower.data() + passage.lower.size(), message.address, 16);
   }
-  message.words["asynchronous"] = "yes";
+  message.asynchronous = true;
   return message;
 }
 
@@ -196,8 +192,9 @@ std::optional<ErrorMessage> error_name(const ErrorPassage& passage) {
     const auto free = bytes_after(passage.lower, "free memory: ", 400),
                requested = bytes_after(passage.lower, "requested memory: ", 400);
     if (free && requested && message.kind == MessageKind::kOutOfMemory) {
-      message.framework = "xgboost";
-      message.numbers = {{"requested", *requested}, {"free", *free}};
+      message.set_maker("xgboost");
+      message.requested = requested;
+      message.free = free;
       message.weak = false;
     }
     return message;
@@ -256,7 +253,8 @@ std::optional<ErrorMessage> read_cuda_message(Anchor anchor, const ErrorPassage&
                  limit = number_after(passage.lower, "hardware limit: ");
       if (!required || !limit) return std::nullopt;
       ErrorMessage message = said(MessageKind::kSharedMemoryLimit, "triton", passage.first_line(300));
-      message.numbers = {{"requested", ByteInterval::exactly(*required)}, {"limit", ByteInterval::exactly(*limit)}};
+      message.requested = ByteInterval::exactly(*required);
+      message.limit = ByteInterval::exactly(*limit);
       return message;
     }
     default: return std::nullopt;

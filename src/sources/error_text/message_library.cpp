@@ -23,8 +23,8 @@ std::optional<ErrorMessage> status_message(const ErrorPassage& passage, Library 
   const std::string_view line = std::string_view(passage.words).substr(0, passage.first_line_length);
   if (!stands_as_message(passage) && !is_named_as_failure(passage, line.substr(std::min(status.size(), line.size()))))
     return std::nullopt;
-  message.framework = file_name_of(library);
-  message.words["status"] = status;
+  message.set_maker(file_name_of(library));
+  message.status = status;
   const auto has = [&](std::string_view part) { return status.find(part) != std::string::npos; };
   if (has("SUCCESS") || status.size() < (library == Library::kCufft ? 12 : 16)) return std::nullopt;
   // A plan that was tried and passed over: the library says so as a warning and takes another.
@@ -56,7 +56,7 @@ std::optional<ErrorMessage> status_message(const ErrorPassage& passage, Library 
   if (call != std::string::npos && call < status.size() + 8) {
     const std::size_t close = passage.words.find('`', call + 14);
     if (close != std::string::npos && close - call < 400) {
-      message.words["call"] = passage.words.substr(call + 14, close - call - 14);
+      message.call = passage.words.substr(call + 14, close - call - 14);
       end = close + 1;
     }
   }
@@ -75,7 +75,7 @@ std::optional<ErrorMessage> read_library_message(Anchor anchor, const ErrorPassa
   if (anchor == Anchor::kCudnn) return status_message(passage, Library::kCudnn);
 
   ErrorMessage message;
-  message.framework = "nccl";
+  message.set_maker(file_name_of(Library::kNccl));
   if (anchor == Anchor::kNcclFailure) {
     // "Cuda failure 2 'out of memory'", or without the number before NCCL 2.19.
     const std::size_t quote = passage.lower.find('\'');
@@ -87,11 +87,10 @@ std::optional<ErrorMessage> read_library_message(Anchor anchor, const ErrorPassa
                    : phrase->kind == MessageKind::kOutOfMemory ? MessageKind::kNcclOom
                                                                : phrase->kind;
     message.text = passage.words.substr(0, close + 1);
-    message.words["asynchronous"] = "yes";
+    message.asynchronous = true;
     if (const std::size_t at = passage.lower.find("failed to cuda calloc "); at != std::string::npos && at < 600) {
       const std::size_t digits = at + 22 + (passage.lower.compare(at + 22, 6, "async ") == 0 ? 6 : 0);
-      if (const auto bytes = number_at(passage.lower, digits))
-        message.numbers["requested"] = ByteInterval::exactly(*bytes);
+      if (const auto bytes = number_at(passage.lower, digits)) message.requested = ByteInterval::exactly(*bytes);
     }
     return message;
   }
@@ -100,7 +99,7 @@ std::optional<ErrorMessage> read_library_message(Anchor anchor, const ErrorPassa
     const auto bytes = size_between(passage.lower, 20, 60, SizeStyle::kTorch);
     if (!bytes) return std::nullopt;
     message.kind = MessageKind::kNcclOom;
-    message.numbers["requested"] = *bytes;
+    message.requested = *bytes;
     message.text = passage.first_line(200);
     return message;
   }

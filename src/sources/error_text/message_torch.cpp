@@ -11,41 +11,42 @@ namespace faultline {
 namespace {
 
 struct Field {
-  std::string_view before;  // the text in front of the size ends so
-  std::string_view after;   // and the text behind it starts so
-  std::string_view name;
+  std::string_view before;                           // the text in front of the size ends so
+  std::string_view after;                            // and the text behind it starts so
+  std::optional<ByteInterval> StatedError::*number;  // what is printed as allocated (live) counts graph pools as well
 };
 constexpr std::array kFields = {
-    Field{"tried to allocate ", "", "requested"},
-    Field{"total capacity of ", "", "capacity"},
-    Field{"total capacty of ", "", "capacity"},
-    Field{"", " total capacity", "capacity"},
-    Field{"of which ", " is free", "free"},
-    Field{"", " free;", "free"},
-    Field{"this process has ", "", "this_process"},
-    Field{"", " allowed;", "allowed"},
-    Field{"", " is allocated by pytorch", "allocated_printed"},
-    Field{"", " already allocated", "allocated_printed"},
-    Field{"", " allocated in private pools", "graph_pool"},
-    Field{"", " is reserved by pytorch but unallocated", "cached"},
-    Field{"", " cached)", "cached"},
-    Field{"", " reserved in total by", "reserved"},
-    Field{"currently allocated : ", "", "allocated_printed"},
-    Field{"requested : ", "", "requested"},
-    Field{"device limit : ", "", "capacity"},
-    Field{"free (according to cuda): ", "", "free"},
-    Field{"memory fraction) : ", "", "allowed"},
-    Field{"mps allocated: ", "", "allocated_printed"},
-    Field{"other allocations: ", "", "other_metal"},
-    Field{"max allowed: ", "", "allowed"},
+    Field{"tried to allocate ", "", &StatedError::requested},
+    Field{"total capacity of ", "", &StatedError::capacity},
+    Field{"total capacty of ", "", &StatedError::capacity},
+    Field{"", " total capacity", &StatedError::capacity},
+    Field{"of which ", " is free", &StatedError::free},
+    Field{"", " free;", &StatedError::free},
+    Field{"this process has ", "", &StatedError::this_process},
+    Field{"", " allowed;", &StatedError::allowed},
+    Field{"", " is allocated by pytorch", &StatedError::live},
+    Field{"", " already allocated", &StatedError::live},
+    Field{"", " allocated in private pools", &StatedError::graph_pool},
+    Field{"", " is reserved by pytorch but unallocated", &StatedError::cached},
+    Field{"", " cached)", &StatedError::cached},
+    Field{"", " reserved in total by", &StatedError::reserved},
+    Field{"currently allocated : ", "", &StatedError::live},
+    Field{"requested : ", "", &StatedError::requested},
+    Field{"device limit : ", "", &StatedError::capacity},
+    Field{"free (according to cuda): ", "", &StatedError::free},
+    Field{"memory fraction) : ", "", &StatedError::allowed},
+    Field{"mps allocated: ", "", &StatedError::live},
+    Field{"other allocations: ", "", &StatedError::other_metal},
+    Field{"max allowed: ", "", &StatedError::allowed},
 };
+
+constexpr std::size_t kMostProcesses = 64;
 
 // Sizes of 2^60 and more are how the drivers write "not known" (all bits set).
 bool is_stated(ByteInterval bytes) { return bytes.min < (std::uint64_t{1} << 60); }
 
 void read_fields(const ErrorPassage& passage, std::size_t end, SizeStyle style, ErrorMessage& message) {
   const std::string_view lower = std::string_view(passage.lower).substr(0, end);
-  int processes = 0;
   for (std::size_t at = 0; at < lower.size(); ++at) {
     if (lower[at] < '0' || lower[at] > '9') continue;
     const auto size = parse_printed_size(lower, at, style);
@@ -58,16 +59,15 @@ void read_fields(const ErrorPassage& passage, std::size_t end, SizeStyle style, 
     if (after.starts_with(" memory in use") && before.ends_with(" has ") && !before.ends_with("this process has ")) {
       const std::size_t pid = before.rfind("process ");
       const auto number = pid == std::string_view::npos ? std::nullopt : number_at(before, pid + 8);
-      if (number && processes < 64) {
-        const std::string name = "process." + std::to_string(++processes);
-        message.words[name + ".pid"] = std::to_string(*number);
-        if (is_stated(size->bytes)) message.numbers[name] = size->bytes;
+      if (number && message.processes.size() < kMostProcesses) {
+        message.processes.push_back({std::to_string(*number), {}});
+        if (is_stated(size->bytes)) message.processes.back().bytes = size->bytes;
       }
     } else {
       for (const Field& field : kFields) {
         if (!before.ends_with(field.before) || !after.starts_with(field.after)) continue;
-        if (is_stated(size->bytes) || field.name == "requested")
-          message.numbers.try_emplace(std::string(field.name), size->bytes);
+        auto& number = message.*field.number;
+        if ((is_stated(size->bytes) || field.number == &StatedError::requested) && !number) number = size->bytes;
         break;
       }
     }
@@ -76,19 +76,12 @@ void read_fields(const ErrorPassage& passage, std::size_t end, SizeStyle style, 
 }
 
 void settle(ErrorMessage& message) {
-  auto& numbers = message.numbers;
   // What is printed as allocated counts the free blocks of graph pools as well; the live part is the difference.
-  if (const auto printed = numbers.find("allocated_printed"); printed != numbers.end()) {
-    const auto pools = numbers.find("graph_pool");
-    numbers["allocated"] = pools == numbers.end() ? printed->second : printed->second - pools->second;
-    numbers.erase("allocated_printed");
-  }
-  if (numbers.count("allocated") != 0 && numbers.count("reserved") != 0 && numbers.count("cached") == 0) {
-    numbers["cached"] = numbers["reserved"] - numbers["allocated"];
-  } else if (numbers.count("allocated") != 0 && numbers.count("cached") != 0 && numbers.count("reserved") == 0) {
-    ByteInterval reserved = numbers["allocated"] + numbers["cached"];
-    if (const auto pools = numbers.find("graph_pool"); pools != numbers.end()) reserved = reserved + pools->second;
-    numbers["reserved"] = reserved;
+  if (message.live && message.graph_pool) message.live = *message.live - *message.graph_pool;
+  if (message.live && message.reserved && !message.cached) {
+    message.cached = *message.reserved - *message.live;
+  } else if (message.live && message.cached && !message.reserved) {
+    message.reserved = *message.live + *message.cached + message.graph_pool.value_or(ByteInterval{});
   }
 }
 
@@ -141,11 +134,11 @@ std::optional<ErrorMessage> cut_message(const ErrorPassage& passage) {
   whole.lower = lower_case(whole.words);
   const std::size_t end = message_end(whole, "out of memory. tried to allocate", 0);
   ErrorMessage message =
-      said(MessageKind::kOutOfMemory, "pytorch", trimmed(std::string_view(whole.words).substr(0, end), 1200));
+      said(MessageKind::kOutOfMemory, Framework::kPyTorch, trimmed(std::string_view(whole.words).substr(0, end), 1200));
   read_fields(whole, end, SizeStyle::kTorch, message);
-  if (message.numbers.count("free") == 0 && message.numbers.count("cached") == 0) return std::nullopt;
+  if (!message.free && !message.cached) return std::nullopt;
   message.weak = true;
-  message.words["cut"] = "yes";
+  message.cut = true;
   settle(message);
   return message;
 }
@@ -159,49 +152,53 @@ bool says_what_it_does(std::string_view rest) {
   return std::any_of(kDoes.begin(), kDoes.end(), [&](std::string_view does) { return rest.starts_with(does); });
 }
 
+// The words alone: "CUDA out of memory", or a message that is cut before its numbers.
+std::optional<ErrorMessage> bare_message(const ErrorPassage& passage) {
+  ErrorMessage message = said(MessageKind::kOutOfMemory, Framework::kPyTorch, "");
+  std::size_t end = passage.lower.find("out of memory") + 13;
+  const char next = end < passage.lower.size() && end < passage.first_line_length ? passage.lower[end] : '\n';
+  // whole, it is read by its numbers
+  if (passage.lower.compare(end, kTried.size(), kTried) == 0) return std::nullopt;
+  std::string_view rest = std::string_view(passage.lower).substr(0, passage.first_line_length);
+  rest = rest.substr(std::min(end, rest.size()));
+  while (!rest.empty() && std::string_view(" .!\xE2\x80\xA6").find(rest.back()) != std::string_view::npos)
+    rest.remove_suffix(1);
+  const bool is_cut = rest.size() >= 3 && kTried.starts_with(rest);
+  // "WARNING: CUDA out of memory, skipping batch"
+  if (says_what_it_does(rest) && stands_as_message(passage)) {
+    message.weak = true;
+    message.text = trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), 200);
+    message.backend = passage.lower.find("hip out") < end ? "HIP" : "CUDA";
+    return message;
+  }
+  // Without an exception's name in front, only where the words are all that the line has.
+  if (!passage.lower.starts_with("error") && (!passage.before.empty() || (!rest.empty() && !is_cut)))
+    return std::nullopt;
+  if (!is_cut &&
+      (passage.lower.compare(end, 7, ". tried") == 0 || (next != '\n' && next != '.' && next != ',' && next != '!') ||
+       (next != '\n' && end + 2 < passage.first_line_length && next != '.')))
+    return std::nullopt;
+  if (is_cut) end += rest.size();
+  message.weak = true;
+  message.text = trimmed(std::string_view(passage.words).substr(0, end), 200);
+  message.backend = passage.lower.find("hip out") < end ? "HIP" : "CUDA";
+  return message;
+}
+
 }  // namespace
 
 std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage& passage) {
   ErrorMessage message;
   message.kind = MessageKind::kOutOfMemory;
-  message.framework = "pytorch";
-  if (anchor == Anchor::kTorchOomBare) {
-    std::size_t end = passage.lower.find("out of memory") + 13;
-    const char next = end < passage.lower.size() && end < passage.first_line_length ? passage.lower[end] : '\n';
-    // whole, it is read by its numbers
-    if (passage.lower.compare(end, kTried.size(), kTried) == 0) return std::nullopt;
-    std::string_view rest = std::string_view(passage.lower).substr(0, passage.first_line_length);
-    rest = rest.substr(std::min(end, rest.size()));
-    while (!rest.empty() && std::string_view(" .!\xE2\x80\xA6").find(rest.back()) != std::string_view::npos)
-      rest.remove_suffix(1);
-    const bool is_cut = rest.size() >= 3 && kTried.starts_with(rest);
-    // "WARNING: CUDA out of memory, skipping batch"
-    if (says_what_it_does(rest) && stands_as_message(passage)) {
-      message.weak = true;
-      message.text = trimmed(std::string_view(passage.words).substr(0, passage.first_line_length), 200);
-      message.words["backend"] = passage.lower.find("hip out") < end ? "HIP" : "CUDA";
-      return message;
-    }
-    // Without an exception's name in front, only where the words are all that the line has.
-    if (!passage.lower.starts_with("error") && (!passage.before.empty() || (!rest.empty() && !is_cut)))
-      return std::nullopt;
-    if (!is_cut &&
-        (passage.lower.compare(end, 7, ". tried") == 0 || (next != '\n' && next != '.' && next != ',' && next != '!') ||
-         (next != '\n' && end + 2 < passage.first_line_length && next != '.')))
-      return std::nullopt;
-    if (is_cut) end += rest.size();
-    message.weak = true;
-    message.text = trimmed(std::string_view(passage.words).substr(0, end), 200);
-    message.words["backend"] = passage.lower.find("hip out") < end ? "HIP" : "CUDA";
-    return message;
-  }
+  message.framework = Framework::kPyTorch;
+  if (anchor == Anchor::kTorchOomBare) return bare_message(passage);
   if (anchor == Anchor::kTorchCut) return cut_message(passage);
   if (anchor == Anchor::kMetalOom) {
     const std::size_t end = message_end(passage, "mps backend out of memory (", 20);
     read_fields(passage, end, SizeStyle::kMetal, message);
-    if (message.numbers.count("requested") == 0) return std::nullopt;
-    message.words["backend"] = "MPS";
-    message.words["allocator"] = "metal";
+    if (!message.requested) return std::nullopt;
+    message.backend = "MPS";
+    message.pool = kMetalPool;
     message.text = trimmed(std::string_view(passage.words).substr(0, end), 1200);
     settle(message);
     return message;
@@ -219,8 +216,8 @@ std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage
                                    : std::min(whole.lower.size(), end + 45);
     read_fields(whole, end, SizeStyle::kTorch, message);
     read_device(whole, end, message);
-    message.words["backend"] = "CUDA";
-    message.words["allocator"] = "cudaMallocAsync";
+    message.backend = "CUDA";
+    message.pool = kAsyncPool;
     const std::size_t last_unit = whole.words.substr(0, end).rfind("iB");
     message.text =
         trimmed(std::string_view(whole.words).substr(0, last_unit == std::string::npos ? end : last_unit + 2), 600);
@@ -229,15 +226,14 @@ std::optional<ErrorMessage> read_torch_message(Anchor anchor, const ErrorPassage
   }
   const std::size_t end = message_end(passage, "out of memory. tried to allocate", 20);
   const std::string backend = backend_before(passage.before);
-  message.words["backend"] = backend.empty() ? "GPU" : backend;
+  message.backend = backend.empty() ? "GPU" : backend;
   if (passage.lower.find("more than 1eb memory") != std::string::npos &&
       passage.lower.find("more than 1eb memory") < end) {
-    message.numbers["requested"] = {std::uint64_t{1} << 60, std::uint64_t{1} << 60};
-    message.words["requested_is"] = "at least";
+    message.requested = ByteInterval::exactly(std::uint64_t{1} << 60);
   } else {
     read_fields(passage, end, SizeStyle::kTorch, message);
     // cut in the middle of its first number, or with one that is none
-    if (message.numbers.count("requested") == 0) {
+    if (!message.requested) {
       const bool stands = passage.before == backend || passage.before.find("Error") != std::string::npos;
       if (backend.empty() || !stands) return std::nullopt;
       message.weak = true;

@@ -5,7 +5,7 @@
 
 #include "sources/error_text/ending.h"
 #include "sources/error_text/log_lines.h"
-#include "sources/error_text/others.h"
+#include "sources/error_text/other_failures.h"
 #include "sources/error_text/text_limits.h"
 
 namespace faultline {

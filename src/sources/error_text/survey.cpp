@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "sources/error_text/log_lines.h"
-#include "sources/error_text/standing.h"
+#include "sources/error_text/quotation.h"
 #include "sources/error_text/text_limits.h"
 
 namespace faultline {
@@ -19,9 +19,8 @@ constexpr std::size_t kMostKernelLines = 8;
 // Each kind of line once; of Xids each number.
 void add_kernel_line(const Chosen& line, Survey& survey) {
   const auto is_same = [&](const Chosen& other) {
-    const auto number = other.message.words.find("xid"), own = line.message.words.find("xid");
-    const bool both = number != other.message.words.end() && own != line.message.words.end();
-    return other.message.kind == line.message.kind && (!both || number->second == own->second);
+    return other.message.kind == line.message.kind &&
+           (!other.message.xid || !line.message.xid || other.message.xid == line.message.xid);
   };
   if (survey.kernel_log.size() < kMostKernelLines &&
       std::none_of(survey.kernel_log.begin(), survey.kernel_log.end(), is_same))
@@ -41,17 +40,12 @@ struct Refusals {
 
 }  // namespace
 
-bool is_of_pool(const ErrorMessage& message) {
-  return message.framework == "tensorflow" || message.framework == "jax" || message.framework == "TensorFlow or JAX";
-}
-
 bool is_consequence(const ErrorMessage& message) {
-  const auto xid = message.words.find("xid");
-  return xid != message.words.end() && (xid->second == "45" || xid->second == "43" || xid->second == "154");
+  return message.xid == 45 || message.xid == 43 || message.xid == 154;
 }
 
 // Whose pool it is: TensorFlow and JAX print one allocator's lines, and only what stands around them tells.
-std::string pool_owner(std::string_view text, std::size_t at) {
+Framework pool_owner(std::string_view text, std::size_t at) {
   const auto has = [](std::string_view words, std::initializer_list<std::string_view> marks) {
     return std::any_of(marks.begin(), marks.end(),
                        [&](std::string_view mark) { return words.find(mark) != std::string_view::npos; });
@@ -60,27 +54,27 @@ std::string pool_owner(std::string_view text, std::size_t at) {
   const std::string_view line = text.substr(begin, at - begin);
   const std::string beside = neighbourhood(text, at).text;
   if (!beside.empty()) text = beside;
-  if (has(line, {"local_xla", "local_tsl"})) return "tensorflow";
+  if (has(line, {"local_xla", "local_tsl"})) return Framework::kTensorFlow;
   // XLA as jaxlib builds it; in TensorFlow it lies in external/local_xla
   if (has(text, {"external/xla+/", "external/xla/", "external/org_tensorflow/"}) &&
       !has(text, {"torch_xla", "local_xla"}))
-    return "jax";
+    return Framework::kJax;
   const bool jax_raised = has(text, {"XlaRuntimeError", "JaxRuntimeError"}),
              tensorflow_raised = has(text, {"tensorflow.python", "/tensorflow/python/", "errors_impl."});
-  if (jax_raised != tensorflow_raised) return jax_raised ? "jax" : "tensorflow";
+  if (jax_raised != tensorflow_raised) return jax_raised ? Framework::kJax : Framework::kTensorFlow;
   const bool jax = has(text, {"jaxlib", "/jax/", "import jax", "jax."}),
              tensorflow = has(text, {"/keras/", "keras.", "import tensorflow", " tf.", "(tf.", "tensorflow/core",
                                      "W tensorflow/", "I tensorflow/", "E tensorflow/"});
-  if (jax != tensorflow) return jax ? "jax" : "tensorflow";
+  if (jax != tensorflow) return jax ? Framework::kJax : Framework::kTensorFlow;
   // JAX's lines begin with a date, TensorFlow's newer ones with zeros, its older ones name their folder.
   const bool is_dated = has(line, {".cc:"}) && !has(line, {"tensorflow/", "0000 00:00:"});
-  return jax || is_dated || has(line, {"external/"}) ? "TensorFlow or JAX" : "tensorflow";
+  return jax || is_dated || has(line, {"external/"}) ? Framework::kTensorFlowOrJax : Framework::kTensorFlow;
 }
 
 Survey survey(std::string_view text, const AnchorHits& found) {
   Survey survey;
   Refusals refusals;
-  std::string owner;
+  Framework owner = Framework::kNone;
   const AnchorHit* last = nullptr;  // of the latest message: several anchors can lie in one
   MessageKind last_kind = MessageKind::kNone;
   std::size_t unread_end = 0;
@@ -100,22 +94,22 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     auto message = read_message(text, hit);
     if (!message) continue;
     if (hit.anchor == Anchor::kBfcOom || hit.anchor == Anchor::kTfDriver || hit.anchor == Anchor::kTfAsync) {
-      if (owner.empty()) owner = pool_owner(text, hit.begin);
+      if (owner == Framework::kNone) owner = pool_owner(text, hit.begin);
       message->framework = owner;
     }
-    if (message->kind == MessageKind::kPoolGrowth) refusals.add(message->numbers.at("requested").middle());
+    if (message->kind == MessageKind::kPoolGrowth) refusals.add(message->requested.value_or(ByteInterval{}).middle());
     // What is told only where nothing else is.
     if (row_of(message->kind).is_harmless) {
       if (!survey.harmless) survey.harmless = Chosen{std::move(*message), hit.begin, hit.begin, 1};
       continue;
     }
-    const Standing standing = standing_of(text, hit.begin);
-    if (standing == Standing::kSource) {
+    const Quotation quotation = quotation_of(text, hit.begin);
+    if (quotation == Quotation::kSource) {
       if (survey.quoted.empty()) survey.quoted = message->text.substr(0, message->text.find_first_of("\"`\n"));
       continue;
     }
-    if (standing == Standing::kQuoted && hit.anchor != Anchor::kKnown) message->words["quoted"] = "yes";
-    const bool is_assertion = message->words.count("assert.expression") != 0;
+    if (quotation == Quotation::kQuoted && hit.anchor != Anchor::kKnown) message->quoted = true;
+    const bool is_assertion = !message->assertion.expression.empty();
     survey.last[message->tag] = hit.begin;
     if (is_assertion) ++survey.assertion_lines;
     // One failure told twice: in one line, or by TensorFlow's allocator and then by the operation that wanted the memory.
@@ -160,8 +154,8 @@ Survey survey(std::string_view text, const AnchorHits& found) {
     if (place && message->kind == MessageKind::kXid && is_consequence(place->message) && !is_consequence(*message))
       place.reset();
     // Of one line, a program's own words say more than the name of the error in them.
-    if (place && message->weak && place->message.kind == message->kind && place->message.framework.empty() &&
-        !message->framework.empty() &&
+    if (place && message->weak && place->message.kind == message->kind &&
+        place->message.framework == Framework::kNone && message->framework != Framework::kNone &&
         text.substr(place->begin, hit.begin - std::min(hit.begin, place->begin)).find('\n') == std::string_view::npos)
       place.reset();
     if (!place) place = Chosen{std::move(*message), hit.begin, hit.begin};
@@ -169,7 +163,7 @@ Survey survey(std::string_view text, const AnchorHits& found) {
   if (survey.first_weak && survey.first_weak->message.kind == MessageKind::kPoolGrowth && refusals.count > 1 &&
       refusals.are_alike) {
     survey.first_weak->message.kind = MessageKind::kOutOfMemory;
-    survey.first_weak->message.words["call"] = "the driver";
+    survey.first_weak->message.asked_of = AskedOf::kDriver;
     survey.counts[MessageKind::kOutOfMemory] += survey.first ? 0 : refusals.count;
   }
   return survey;

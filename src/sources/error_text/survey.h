@@ -43,10 +43,10 @@ inline bool ends_cuda(MessageKind kind) { return row_of(kind).ends_cuda; }
 bool is_consequence(const ErrorMessage& message);
 
 // Of the allocator that TensorFlow and JAX share.
-bool is_of_pool(const ErrorMessage& message);
+inline bool is_of_pool(const ErrorMessage& message) { return has_pool(message.framework); }
 
-// "jax", "tensorflow" or "TensorFlow or JAX": whose allocator printed the line at `at`.
-std::string pool_owner(std::string_view text, std::size_t at);
+// Whose allocator printed the line at `at`: of TensorFlow, of JAX, or of either.
+Framework pool_owner(std::string_view text, std::size_t at);
 
 Survey survey(std::string_view text, const AnchorHits& found);
 

@@ -12,27 +12,21 @@ constexpr std::uint64_t kUnit = 256;  // requests are rounded up to it
 
 // Whether the dump may be about a request of that size, as far as both were rounded.
 bool is_about(const PoolDump& dump, const ErrorMessage& message) {
-  const auto stated = message.numbers.find("requested");
-  if (stated == message.numbers.end() || (!dump.rounded && !dump.asked)) return true;
+  const auto& stated = message.requested;
+  if (!stated || (!dump.rounded && !dump.asked)) return true;
   const ByteInterval wanted = dump.rounded
                                   ? ByteInterval{*dump.rounded - std::min(*dump.rounded, kUnit), *dump.rounded}
                                   : ByteInterval{dump.asked->min - std::min(dump.asked->min, kUnit), dump.asked->max};
-  return stated->second.min <= wanted.max && stated->second.max >= wanted.min;
-}
-
-// "by allocator bfc_cpu_allocator_for_gpu", "Allocator (GPU_0_bfc)"; empty: it names none.
-std::string pool_named(const ErrorMessage& message) {
-  const auto word = message.words.find("allocator");
-  return word == message.words.end() ? std::string() : word->second;
+  return stated->min <= wanted.max && stated->max >= wanted.min;
 }
 
 bool names(const ErrorMessage& message, const PoolDump& dump) {
-  return !dump.allocator.empty() && pool_named(message) == dump.allocator;
+  return !dump.allocator.empty() && message.pool == dump.allocator;
 }
 
 // Whether the dump can be of the failure that the message tells of: neither its pool nor its size is another.
 bool agrees(const PoolDump& dump, const ErrorMessage& message) {
-  const std::string named = pool_named(message);
+  const std::string& named = message.pool;
   if (!named.empty() && !dump.allocator.empty() && named != dump.allocator) return false;
   const auto gpu = gpu_of(dump.allocator);
   if (named.empty() && message.device && gpu && *gpu != *message.device) return false;
@@ -69,9 +63,9 @@ void TextPools::adopt(Survey& seen) const {
 TakenPools TextPools::take(std::string_view text, ErrorMessage& message, std::size_t at) {
   TakenPools taken;
   // CUDA's own pool, which has statistics of the same words and no map
-  if (const std::string named = pool_named(message); named == "cudaMallocAsync" || named.starts_with("gpu_async_"))
+  if (const std::string& named = message.pool; named == "cudaMallocAsync" || named.starts_with("gpu_async_"))
     return taken;
-  if (found_.dumps.empty() || message.words.contains("benign") || !(is_of_pool(message) || message.framework.empty()) ||
+  if (found_.dumps.empty() || message.benign || !(is_of_pool(message) || message.framework == Framework::kNone) ||
       !message.is_allocation())
     return taken;
   PoolDump* own = nullptr;
@@ -112,16 +106,15 @@ TakenPools TextPools::take(std::string_view text, ErrorMessage& message, std::si
   if (own == nullptr) return taken;
   taken.has_own = true;
   // A map whose head is cut: what names it in the message keeps it from being taken for the GPU's.
-  if (const std::string named = pool_named(message); own->allocator.empty() && memory_of(named) == PoolMemory::kHost)
+  if (const std::string& named = message.pool; own->allocator.empty() && memory_of(named) == PoolMemory::kHost)
     own->allocator = named;
-  const auto requested = message.numbers.find("requested");
-  if (requested == message.numbers.end()) {
+  if (!message.requested) {
     if (own->rounded)
-      message.numbers["requested"] = ByteInterval::exactly(*own->rounded);
+      message.requested = ByteInterval::exactly(*own->rounded);
     else if (own->asked)
-      message.numbers["requested"] = *own->asked;
+      message.requested = *own->asked;
   } else if (!own->asked) {
-    own->asked = requested->second;
+    own->asked = message.requested;
   }
   taken.pools.push_back(std::move(*own));
   if (const auto gpu = gpu_of(taken.pools.back().allocator)) message.device = *gpu;

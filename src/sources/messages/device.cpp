@@ -14,7 +14,6 @@ const KindRow kDeviceKinds[] = {
     {.name = "harmless-numa",
      .is_harmless = true,
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning =
          "This is harmless: the system does not say which part of host memory is nearest to the GPU (most often in a "
          "container or a virtual machine), and TensorFlow or JAX takes the first; nothing fails because of it",
@@ -24,7 +23,6 @@ const KindRow kDeviceKinds[] = {
     {.name = "harmless-growth",
      .is_harmless = true,
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "This is harmless: TF_FORCE_GPU_ALLOW_GROWTH is set (Colab sets it) and overrides what the program "
                 "says; the pool then grows region by region as needed",
      .tries = {"To let the program decide, or to have the whole limit as one region, which growth cannot split: "
@@ -33,7 +31,6 @@ const KindRow kDeviceKinds[] = {
     {.name = "harmless-factory",
      .is_harmless = true,
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "This is harmless: TensorFlow and XLA both register a CUDA library, and the first one stays",
      .tries = {"Look further down in the log for what failed; if nothing did, there is nothing to do."},
      .words = {{"unable to register cudnn factory: attempting to register", kAnywhereOrCode, kWeak},
@@ -42,7 +39,6 @@ const KindRow kDeviceKinds[] = {
     {.name = "harmless-tensorrt",
      .is_harmless = true,
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "This is harmless: TensorRT is not installed, and TensorFlow works without it",
      .tries = {"Look further down in the log for what failed; if nothing did, there is nothing to do."},
      .words = {{"tf-trt warning: could not find tensorrt", kAnywhereOrCode, kWeak}}},
@@ -50,7 +46,6 @@ const KindRow kDeviceKinds[] = {
      .id = MessageKind::kRematerialization,
      .is_harmless = true,
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "This is not a failure yet: XLA could not bring a compiled program below the limit that it plans with, "
                 "and compiled it all the same; it may run out of GPU memory when it runs",
      .tries = {"If a failure follows in the log, give Faultline the whole log; if none does, it ran.",
@@ -62,7 +57,6 @@ const KindRow kDeviceKinds[] = {
                 .reads = read_rematerialization}}},
     {.name = "setup-tensorflow-libraries",
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "TensorFlow did not find all CUDA libraries, so it uses no GPU; memory is not the problem",
      .tries = {"Install TensorFlow with its libraries: pip install \"tensorflow[and-cuda]\"; the lines above name the "
                "missing ones.",
@@ -71,7 +65,6 @@ const KindRow kDeviceKinds[] = {
     {.name = "setup-library-version",
      .id = MessageKind::kSetupLibraryVersion,
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "The program loaded another cuDNN than TensorFlow or JAX was built for, so it cannot use it; memory is "
                 "not the problem",
      .tries =
@@ -93,7 +86,6 @@ const KindRow kDeviceKinds[] = {
                {"dnn library initialization failed", kAnywhereOrCode, kWeak}}},
     {.name = "setup-fork",
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "CUDA was in use before the fork, and cannot be used in the child: memory is not the problem",
      .tries = {"multiprocessing.set_start_method(\"spawn\") before anything else, or num_workers=0.",
                "Or touch the GPU only in the children: no .cuda(), torch.cuda.is_available() tricks or models at "
@@ -101,7 +93,6 @@ const KindRow kDeviceKinds[] = {
      .words = {{"cannot re-initialize cuda in forked subprocess", kAsErrorOrCode}}},
     {.name = "setup-ptx",
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "A kernel was compiled by a newer CUDA than the driver can read (PTX): memory is not the problem",
      .tries =
          {"Update the driver, or build the extension with the CUDA that nvidia-smi shows or an older one.",
@@ -128,7 +119,6 @@ const KindRow kDeviceKinds[] = {
      .words = {{"error named symbol not found at line", kAsErrorOrCode}}},
     {.name = "setup-no-gpu",
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "The program sees no GPU: memory is not the problem",
      .tries = {"See what the machine has: nvidia-smi; and what the program may see: echo $CUDA_VISIBLE_DEVICES (empty "
                "or -1 hides all).",
@@ -139,10 +129,9 @@ const KindRow kDeviceKinds[] = {
      .words = {{"no cuda gpus are available", kAsErrorOrCode},
                {"no cuda-capable device is detected", kAsErrorOrCode},
                {"but torch.cuda.is_available() is false", kAsErrorOrCode},
-               {.text = "no compatible cuda device is available", .program = "OpenMM"}}},
+               {"no compatible cuda device is available", kAsError, kStrong, "", "", "OpenMM"}}},
     {.name = "setup-cpu-build",
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "This PyTorch was built without CUDA (a CPU build), so no GPU can be used whatever the machine has: "
                 "memory is not the problem",
      .tries = {"See which build it is: python -c \"import torch; print(torch.__version__, torch.version.cuda)\"; +cpu "
@@ -154,7 +143,6 @@ const KindRow kDeviceKinds[] = {
      .words = {{"torch not compiled with cuda enabled", kAsErrorOrCode}}},
     {.name = "setup-no-driver",
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "The NVIDIA driver is not there or not running, so no GPU can be used: memory is not the problem",
      .tries =
          {"nvidia-smi must work first: install the driver, or after an update of the kernel or driver restart the "
@@ -164,17 +152,15 @@ const KindRow kDeviceKinds[] = {
                {"couldn't communicate with the nvidia driver", kAnywhereOrCode}}},
     {.name = "setup-old-driver",
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "The NVIDIA driver is older than this program's CUDA needs: memory is not the problem",
      .tries = {"nvidia-smi shows the newest CUDA that the driver can serve (top right): update the driver, or install "
                "a build of PyTorch for that CUDA or an older one.",
                "In a container the driver is the host's; updating CUDA inside changes nothing."},
      .words = {{"cuda driver version is insufficient for cuda runtime version", kAsErrorOrCode},
                {"the nvidia driver on your system is too old", kAsErrorOrCode},
-               {.text = "nvidia-container-cli: requirement error", .stands = kAnywhere, .needs = "cuda"}}},
+               {"nvidia-container-cli: requirement error", kAnywhere, kStrong, "", "cuda"}}},
     {.name = "setup-driver-mismatch",
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "The driver that runs in the kernel and the driver's libraries are of different versions, most often "
                 "after an update without a restart: memory is not the problem",
      .tries = {"Restart the machine, or unload and reload the nvidia kernel modules.",
@@ -197,7 +183,6 @@ const KindRow kDeviceKinds[] = {
                {"cuda-capable device(s) is/are busy or unavailable", kAsErrorOrCode}}},
     {.name = "setup-ordinal",
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "The program requested a GPU number that it does not see: memory is not the problem",
      .tries = {"Numbers count from 0 among what CUDA_VISIBLE_DEVICES lets through: with CUDA_VISIBLE_DEVICES=3 that "
                "GPU is cuda:0.",
@@ -243,7 +228,6 @@ const KindRow kDeviceKinds[] = {
     {.name = "rocm-image",
      .platform = Platform::kRocm,
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "This program holds no code for this AMD GPU: memory is not the problem",
      .tries = {"rocminfo | grep gfx names the device; install a build of PyTorch or of the extension for it, or build "
                "with PYTORCH_ROCM_ARCH set to it.",
@@ -253,7 +237,6 @@ const KindRow kDeviceKinds[] = {
                {"hiperrorinvaliddevicefunction", kAnywhereOrCode, kWeak}}},
     {.name = "setup-container",
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "The container could not be given a GPU: the NVIDIA container toolkit is not installed or not set up, "
                 "or the machine's driver does not run; memory is not the problem",
      .tries = {"nvidia-smi must work on the machine itself first.",
@@ -277,7 +260,6 @@ const KindRow kDeviceKinds[] = {
      .words = {{"might have already set an error? error 2: out of memory", kAnywhere}}},
     {.name = "setup-scheduling",
      .rule = kDeviceNotUsable,
-     .confidence = kProved,
      .meaning = "Kubernetes did not start the pod: no node has as many free GPUs as it requests. Nothing ran, and GPU "
                 "memory is not the problem",
      .tries = {"See which pods hold them: kubectl describe nodes (Allocated resources); end one, add a node, or "

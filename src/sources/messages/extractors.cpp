@@ -26,10 +26,10 @@ bool is_of_device(const ErrorPassage& passage) {
 }
 
 // The size between two places of the words in front of the message.
-void read_size(const std::string& words, std::size_t from, std::size_t until, SizeStyle style, std::string_view name,
-               ErrorMessage& message) {
+void read_size(const std::string& words, std::size_t from, std::size_t until, SizeStyle style,
+               std::optional<ByteInterval>& number) {
   if (from == std::string::npos) return;
-  if (const auto bytes = size_between(words, from, until, style)) message.numbers[std::string(name)] = *bytes;
+  if (const auto bytes = size_between(words, from, until, style)) number = bytes;
 }
 
 }  // namespace
@@ -110,11 +110,11 @@ bool is_of_input_of_layer(const ErrorPassage& passage) {
 
 void read_xid(const ErrorPassage& passage, ErrorMessage& message) {
   const std::string_view line = line_of(passage);
-  message.words["xid"] = std::to_string(xid_number(passage).value_or(0));
+  message.xid = xid_number(passage);
   const auto pid = number_after(line, "pid=");
   const std::size_t name = line.find("name=");
   if (!pid) return;
-  message.words["process"] =
+  message.process =
       std::to_string(*pid) +
       (name == std::string_view::npos
            ? ""
@@ -134,7 +134,7 @@ void read_worker_end(const ErrorPassage& passage, ErrorMessage& message) {
 
 void read_length(const ErrorPassage& passage, ErrorMessage& message) {
   for (const std::string_view label : {"estimated maximum model length is ", "stored in kv cache ("}) {
-    if (const auto tokens = number_after(passage.lower, label, 700)) message.words["status"] = std::to_string(*tokens);
+    if (const auto tokens = number_after(passage.lower, label, 700)) message.tokens = tokens;
   }
 }
 
@@ -142,8 +142,8 @@ void read_length(const ErrorPassage& passage, ErrorMessage& message) {
 void read_length_and_cache(const ErrorPassage& passage, ErrorMessage& message) {
   constexpr std::size_t kLength = std::string_view("which is larger than the available kv cache memory").size();
   read_length(passage, message);
-  read_size(passage.before, passage.before.rfind('('), passage.before.size(), SizeStyle::kTorch, "requested", message);
-  read_size(passage.lower, kLength, kLength + 20, SizeStyle::kTorch, "free", message);
+  read_size(passage.before, passage.before.rfind('('), passage.before.size(), SizeStyle::kTorch, message.requested);
+  read_size(passage.lower, kLength, kLength + 20, SizeStyle::kTorch, message.free);
 }
 
 // "Free memory on device (13.21/23.65 GiB) on startup is less than desired GPU memory utilization (0.9, 21.28 GiB)"
@@ -154,37 +154,37 @@ void read_serving_start(const ErrorPassage& passage, ErrorMessage& message) {
     const std::string free = passage.before.substr(open + 1, slash - open - 1),
                       whole = passage.before.substr(slash + 1, close - slash - 1);
     const std::string unit = whole.substr(std::min(whole.find(' '), whole.size()));
-    read_size(free + unit, 0, free.size() + unit.size(), SizeStyle::kTorch, "free", message);
-    read_size(whole, 0, whole.size(), SizeStyle::kTorch, "capacity", message);
+    read_size(free + unit, 0, free.size() + unit.size(), SizeStyle::kTorch, message.free);
+    read_size(whole, 0, whole.size(), SizeStyle::kTorch, message.capacity);
   }
   if (const std::size_t comma = passage.lower.find(", "); comma < passage.first_line_length)
-    read_size(passage.lower, comma, comma + 20, SizeStyle::kTorch, "requested", message);
+    read_size(passage.lower, comma, comma + 20, SizeStyle::kTorch, message.requested);
 }
 
 // "ptxas error : Entry function 'k' uses too much shared data (0x12000 bytes, 0xc000 max)"
 void read_shared_data(const ErrorPassage& passage, ErrorMessage& message) {
   const std::string_view line = line_of(passage);
-  const auto read_hexadecimal = [&](std::string_view behind, const char* name) {
+  const auto read_hexadecimal = [&](std::string_view behind, std::optional<ByteInterval>& number) {
     const std::size_t at = line.find(behind);
     std::uint64_t value = 0;
     if (at != std::string_view::npos &&
         std::from_chars(line.data() + at + behind.size(), line.data() + line.size(), value, 16).ec == std::errc())
-      message.numbers[name] = ByteInterval::exactly(value);
+      number = ByteInterval::exactly(value);
   };
-  read_hexadecimal("(0x", "requested");
-  read_hexadecimal(", 0x", "limit");
+  read_hexadecimal("(0x", message.requested);
+  read_hexadecimal(", 0x", message.limit);
 }
 
 // "Can't reduce memory use below 20.52GiB (… bytes) by rematerialization; only reduced to 71.53GiB (… bytes)"
 void read_rematerialization(const ErrorPassage& passage, ErrorMessage& message) {
   constexpr std::size_t kLength = std::string_view("by rematerialization; only reduced to").size();
   const std::size_t below = passage.before.rfind("below ");
-  read_size(passage.lower, kLength, kLength + 20, SizeStyle::kXla, "requested", message);
-  read_size(passage.before, below, below + 20, SizeStyle::kXla, "allowed", message);
+  read_size(passage.lower, kLength, kLength + 20, SizeStyle::kXla, message.requested);
+  read_size(passage.before, below, below + 20, SizeStyle::kXla, message.allowed);
 }
 
 void read_first_size(const ErrorPassage& passage, ErrorMessage& message) {
-  read_size(passage.lower, 0, passage.first_line_length, SizeStyle::kTorch, "requested", message);
+  read_size(passage.lower, 0, passage.first_line_length, SizeStyle::kTorch, message.requested);
 }
 
 }  // namespace faultline

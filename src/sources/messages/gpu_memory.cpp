@@ -13,7 +13,6 @@ using enum Stands;
 const KindRow kGpuMemoryKinds[] = {
     {.name = "metal-buffer",
      .rule = kGpuMemory,
-     .confidence = kProved,
      .meaning =
          "The program requested one buffer larger than Metal allows (maxBufferLength), however much memory is free",
      .tries = {"Make this tensor smaller or work in pieces: often it is attention over the whole length, or a whole "
@@ -35,7 +34,6 @@ const KindRow kGpuMemoryKinds[] = {
                {"the gpu failed to allocate memory. to continue, reset", kAnywhereOrCode, kWeak}}},
     {.name = "matlab-size",
      .rule = kGpuMemory,
-     .confidence = kProved,
      .meaning = "The program requested one array larger than MATLAB allows on this GPU, however much memory is free",
      .tries = {"Make the array smaller, single instead of double, or work in pieces; check the extents if the size is "
                "absurd."},
@@ -65,7 +63,7 @@ const KindRow kGpuMemoryKinds[] = {
          {"A heap with little left is full: lower texture quality or resolution, and end what else holds the device.",
           "If every heap has room, it is no full device: a program of 32 bits runs out of addresses, and a driver "
           "limits how many allocations there may be."},
-     .words = {{.text = "dxvkmemoryallocator: memory allocation failed", .stands = kAnywhere, .program = "DXVK"}}},
+     .words = {{"dxvkmemoryallocator: memory allocation failed", kAnywhere, kStrong, "", "", "DXVK"}}},
     {.name = "opencl-memory",
      .rule = kGpuMemory,
      .confidence = kLikely,
@@ -86,7 +84,6 @@ const KindRow kGpuMemoryKinds[] = {
                {"clcreatebuffer (-4)", kAnywhere, kWeak}}},
     {.name = "opencl-size",
      .rule = kGpuMemory,
-     .confidence = kProved,
      .meaning = "The program requested one OpenCL buffer that is empty or larger than the device allows "
                 "(CL_INVALID_BUFFER_SIZE, -61), however much memory is free",
      .tries = {"clinfo shows Max memory allocation: split the buffer so that each part is smaller."},
@@ -108,38 +105,29 @@ const KindRow kGpuMemoryKinds[] = {
     {.name = "harmless-tactic",
      .is_harmless = true,
      .rule = kGpuMemory,
-     .confidence = kProved,
      .meaning =
          "This is not a failure: while TensorRT built the engine, some of its tactics needed more GPU memory than "
          "was free, and it chose among the others; the engine may be slower for it",
      .tries = {"If it matters: build on a GPU with more free memory, or with smaller shapes or batch in the profile."},
-     .words =
-         {{.text = "device memory is insufficient to use tactic", .stands = kAnywhere, .program = "TensorRT"},
-          {.text = "skipping tactic ", .stands = kAnywhere, .needs = "insufficient memory", .program = "TensorRT"}}},
+     .words = {{"device memory is insufficient to use tactic", kAnywhere, kStrong, "", "", "TensorRT"},
+               {"skipping tactic ", kAnywhere, kStrong, "", "insufficient memory", "TensorRT"}}},
     {.name = "buffer-limit",
      .id = MessageKind::kBufferLimit,
      .rule = kGpuMemory,
-     .confidence = kProved,
      .meaning =
          "The program requested one buffer larger than this device allows in one piece, however much memory is free",
      .tries = {"Make it smaller: a smaller batch, a shorter sequence, attention or decoding in pieces (tiling), a "
                "smaller type."},
-     .words = {{.text = "is greater than the maximum buffer size (",
-                .stands = kAnywhere,
-                .form = "buffer size {requested:n} is greater than the maximum buffer size ({limit:n}",
-                .program = "wgpu"},
-               {.text = "no pool handles allocation of size ", .form = "of size {requested:n}", .program = "CubeCL"},
-               {.text = "exceeded max size of memory object allocation",
-                .form = "requested {requested}, but max alloc size supported by device is {limit}",
-                .program = "OpenVINO"},
-               {.text = "which is greater than the maximum allowed buffer size of ",
-                .stands = kAnywhere,
-                .form = "attempting to allocate {requested}buffer size of {limit}",
-                .program = "MLX"}}},
+     .words = {{"is greater than the maximum buffer size (", kAnywhere, kStrong,
+                "buffer size {requested:n} is greater than the maximum buffer size ({limit:n}", "", "wgpu"},
+               {"no pool handles allocation of size ", kAsError, kStrong, "of size {requested:n}", "", "CubeCL"},
+               {"exceeded max size of memory object allocation", kAsError, kStrong,
+                "requested {requested}, but max alloc size supported by device is {limit}", "", "OpenVINO"},
+               {"which is greater than the maximum allowed buffer size of ", kAnywhere, kStrong,
+                "attempting to allocate {requested}buffer size of {limit}", "", "MLX"}}},
     {.name = "harmless-offload",
      .is_harmless = true,
      .rule = kGpuMemory,
-     .confidence = kProved,
      .meaning = "This is not a failure: accelerate found too little free GPU memory for the whole model and left part "
                 "of it on the CPU or the disk; it works, slowly",
      .tries = {"If all of it should fit: run nvidia-smi before the model is loaded, and device_map={\"\": 0} to put it "
@@ -171,10 +159,8 @@ const KindRow kGpuMemoryKinds[] = {
      .meaning = "The NVIDIA driver had no room in GPU memory for a buffer of the display and took host memory for it "
                 "instead: nothing has failed, and the display may be slower",
      .tries = {"If programs fail as well, see what holds the GPU: nvidia-smi."},
-     .words = {{.text = "failed to allocate nvkms video memory for gem object",
-                .stands = kAnywhere,
-                .force = kBenign,
-                .needs = "fall back to sysmem"}}},
+     .words = {{"failed to allocate nvkms video memory for gem object", kAnywhere, kBenign, "",
+                "fall back to sysmem"}}},
     {.name = "nvenc-session",
      .rule = kGpuMemory,
      .confidence = kHint,
@@ -184,9 +170,8 @@ const KindRow kGpuMemoryKinds[] = {
          {"nvidia-smi --query-gpu=encoder.stats.sessionCount,memory.used --format=csv shows both: sessions in use "
           "(streams, recordings and other encoders count), and memory.",
           "End sessions that are not needed, or put fewer encodes on one card; a newer driver allows more of them."},
-     .words =
-         {{.text = "openencodesessionex failed: out of memory", .stands = kAnywhere, .program = "NVENC"},
-          {.text = "nvencopenencodesessionex(", .stands = kAnywhere, .needs = "out_of_memory", .program = "NVENC"}}},
+     .words = {{"openencodesessionex failed: out of memory", kAnywhere, kStrong, "", "", "NVENC"},
+               {"nvencopenencodesessionex(", kAnywhere, kStrong, "", "out_of_memory", "NVENC"}}},
     {.name = "level-zero-resources",
      .rule = kGpuMemory,
      .confidence = kHint,
@@ -194,8 +179,8 @@ const KindRow kGpuMemoryKinds[] = {
                 "kernel, or one buffer beyond its largest; it does not say which",
      .tries = {"A smaller batch or model shows whether it was memory: xpu-smi stats -d 0 shows how full the device is.",
                "One buffer over 4 GB needs UR_L0_ENABLE_RELAXED_ALLOCATION_LIMITS=1."},
-     .words = {{.text = "(pi_error_out_of_resources", .stands = kAnywhere, .program = "Level Zero"},
-               {.text = "(ur_result_error_out_of_resources", .stands = kAnywhere, .program = "Level Zero"}}},
+     .words = {{"(pi_error_out_of_resources", kAnywhere, kStrong, "", "", "Level Zero"},
+               {"(ur_result_error_out_of_resources", kAnywhere, kStrong, "", "", "Level Zero"}}},
 };
 
 }  // namespace

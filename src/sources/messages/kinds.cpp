@@ -1,6 +1,7 @@
 #include "sources/messages/kinds.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "base/result.h"
 #include "sources/messages/tables.h"
@@ -21,6 +22,35 @@ constexpr std::array<LibraryNames, 7> kLibraries = {{{"", ""},
 
 const KindRow kNoKind = {.name = "", .group = ErrorKind::kNone};
 
+// A row for each way in which a library's status says that it failed, "cudnn-init".
+const std::deque<KindRow>& library_rows() {
+  static constexpr std::array<std::string_view, 7> kFailures = {"",          "refused",  "alloc", "init",
+                                                                "execution", "internal", "error"};
+  static std::deque<std::string> names;
+  static const std::deque<KindRow> rows = [] {
+    std::deque<KindRow> made;
+    for (const Library library :
+         {Library::kCublas, Library::kCusolver, Library::kCusparse, Library::kCufft, Library::kCudnn}) {
+      for (std::size_t at = 1; at < kFailures.size(); ++at) {
+        const auto failure = static_cast<LibraryFailure>(at);
+        const bool is_start =
+            failure == LibraryFailure::kInit || (library == Library::kCudnn && failure == LibraryFailure::kInternal);
+        const bool is_main = library == Library::kCublas || library == Library::kCudnn;
+        made.push_back(
+            {.name = names.emplace_back(std::string(file_name_of(library)) + "-" + std::string(kFailures[at])),
+             .group = failure == LibraryFailure::kAlloc ? ErrorKind::kLibraryMemory
+                      : is_start                        ? ErrorKind::kLibraryStart
+                                                        : ErrorKind::kLibraryFailure,
+             .is_allocation = is_main && (failure == LibraryFailure::kAlloc || failure == LibraryFailure::kInit),
+             .library = library,
+             .failure = failure});
+      }
+    }
+    return made;
+  }();
+  return rows;
+}
+
 // A row for each kind: the enumerators at their places, all others behind them.
 std::vector<const KindRow*> join_rows() {
   constexpr auto kNamed = static_cast<std::size_t>(MessageKind::kFirstByRow);
@@ -34,6 +64,11 @@ std::vector<const KindRow*> join_rows() {
       else
         rows[static_cast<std::size_t>(row.id)] = &row;
     }
+  }
+  const std::size_t told = rows.size();
+  for (const KindRow& row : library_rows()) {
+    const auto is_told = [&](const KindRow* other) { return other != nullptr && other->name == row.name; };
+    if (std::none_of(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(told), is_told)) rows.push_back(&row);
   }
   FAULTLINE_CHECK(std::find(rows.begin(), rows.end(), nullptr) == rows.end());
   return rows;

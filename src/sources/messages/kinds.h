@@ -111,8 +111,8 @@ struct MessageWords {
   // Its numbers, each behind the words in front of it: "memory ({requested}) than is available ({free})"; "{requested:n}" is a plain number of bytes.
   std::string_view form = {};
   std::string_view needs = {};                     // words that stand beside it, lower case
-  MessageKind kind = MessageKind::kNone;           // of a program's words: kOutOfMemory unless another is named
   std::string_view program = {};                   // of a kind's words: who writes so; empty: several do
+  MessageKind kind = MessageKind::kNone;           // of a program's words: kOutOfMemory unless another is named
   bool (*accepts)(const ErrorPassage&) = nullptr;  // what else must be so (extractors.h)
   void (*reads)(const ErrorPassage&, ErrorMessage&) = nullptr;  // what it states beside its form
 };

@@ -1,11 +1,13 @@
 // Programs and libraries around models: inference, training, and the toolkits under them.
 #include "sources/messages/programs.h"
 #include "sources/messages/tables.h"
+#include "trace/framework.h"
 
 namespace faultline {
 namespace {
 
 using enum Force;
+using enum MessageKind;
 using enum Stands;
 
 const Program kLearningPrograms[] = {
@@ -14,10 +16,10 @@ const Program kLearningPrograms[] = {
      .is_python = false,
      .tries = {"Put less on the GPU: fewer layers (-ngl), a shorter context (-c), a smaller quantisation, "
                "--cache-type-k q8_0."},
-     .words = {{.text = "unable to allocate cuda", .force = kWeak, .needs = " buffer"},
-               {.text = "unable to allocate rocm", .force = kWeak, .needs = " buffer"},
-               {.text = "unable to allocate vulkan", .force = kWeak, .needs = " buffer"},
-               {.text = "unable to allocate metal", .force = kWeak, .needs = " buffer"},
+     .words = {{"unable to allocate cuda", kAsError, kWeak, "", " buffer"},
+               {"unable to allocate rocm", kAsError, kWeak, "", " buffer"},
+               {"unable to allocate vulkan", kAsError, kWeak, "", " buffer"},
+               {"unable to allocate metal", kAsError, kWeak, "", " buffer"},
                {"alloc_tensor_range: failed to allocate ", kAnywhere, kWeak, "buffer of size {requested:n}"},
                {"ggml_gallocr_reserve_n: failed to allocate ", kAnywhere, kWeak, "buffer of size {requested:n}"},
                {"ggml_gallocr_reserve_n_impl: failed to allocate ", kAnywhere, kWeak, "buffer of size {requested:n}"},
@@ -55,17 +57,14 @@ const Program kLearningPrograms[] = {
      .tries = {"Take compute_type=\"int8_float16\" or \"int8\", a smaller model, or a smaller batch (batch_size, "
                "beam_size); in faster-whisper shorter chunks."},
      .words = {{"cuda failed with error out of memory"},
-               {.text = "cuda failed with error an illegal memory access", .kind = MessageKind::kIllegalAddress}}},
+               {.text = "cuda failed with error an illegal memory access", .kind = kIllegalAddress}}},
     {.name = "DirectML",
      .platform = Platform::kDirectX,
      .tries =
          {"A smaller image, batch or model, float16, attention in slices (--lowvram, --medvram in web interfaces)."},
      .words = {{"there is not enough gpu video memory available", kAnywhere, kStrong,
                 "allocate tensor with {requested}"},
-               {.text = "8007000e not enough memory resources are available",
-                .stands = kAnywhere,
-                .force = kWeak,
-                .needs = "dml"}}},
+               {"8007000e not enough memory resources are available", kAnywhere, kWeak, "", "dml"}}},
     {.name = "LMDeploy",
      .tries = {"A lower --cache-max-entry-count (0.8 unless set: the share of free memory for keys and values), a "
                "shorter --session-len, a quantised model, --tp 2."},
@@ -79,7 +78,7 @@ const Program kLearningPrograms[] = {
     {.name = "Warp",
      .tries = {"Warp keeps a pool: wp.set_mempool_release_threshold(device, 0) gives back what is idle."},
      .words = {{"warp cuda error 2: out of memory", kAsError, kWeak},
-               {.text = "warp cuda error 700:", .force = kWeak, .kind = MessageKind::kIllegalAddress},
+               {.text = "warp cuda error 700:", .force = kWeak, .kind = kIllegalAddress},
                {"bytes on device 'cuda:", kAnywhere, kStrong,
                 "failed to allocate {requested:n} bytes on device 'cuda:{device}"}}},
     {.name = "dlib",
@@ -91,7 +90,7 @@ const Program kLearningPrograms[] = {
                {.text = "(-4:insufficient memory) failed to allocate ",
                 .stands = kAnywhere,
                 .form = "failed to allocate {requested}",
-                .kind = MessageKind::kHostAlloc}}},
+                .kind = kHostAlloc}}},
     {.name = "MXNet",
      .tries = {"A smaller batch; MXNet keeps what it frees in a pool of its own (MXNET_GPU_MEM_POOL_RESERVE leaves a "
                "share of the device to others)."},
@@ -142,7 +141,7 @@ const Program kLearningPrograms[] = {
      .platform = Platform::kAscend,
      .tries = {"A smaller batch or model; the plog files (~/ascend/log) have the sizes."},
      .words = {{"(el0004): failed to allocate memory", kAnywhere},
-               {.text = "el0004: ", .stands = kAnywhere, .needs = "allocate memory"}}},
+               {"el0004: ", kAnywhere, kStrong, "", "allocate memory"}}},
     {.name = "Habana",
      .platform = Platform::kOther,
      .tries = {"A smaller batch or model, or bf16; hl-smi shows what holds the device."},
@@ -174,7 +173,7 @@ const Program kLearningPrograms[] = {
     {.name = "Ultralytics",
      .tries = {"A smaller batch (batch=…, or batch=-1 to have it chosen), imgsz, or fewer objects in one picture."},
      .words = {{"outofmemoryerror in taskalignedassigner, using cpu", kAnywhere, kBenign},
-               {.text = "cuda out of memory with batch=", .stands = kAnywhere, .force = kBenign, .needs = "retrying"}}},
+               {"cuda out of memory with batch=", kAnywhere, kBenign, "", "retrying"}}},
     {.name = "tinygrad",
      .platform = Platform::kOther,
      .tries = {"A smaller batch or model, or a smaller type (HALF=1)."},
@@ -185,15 +184,14 @@ const Program kLearningPrograms[] = {
      .is_python = false,
      .tries =
          {"Smaller buffers and textures, or fewer at one time; a buffer has a limit of its own (max_buffer_size)."},
-     .words = {{.text = "in device::create_", .needs = "not enough memory left"}, {"wgpu error: out of memory"}}},
+     .words = {{"in device::create_", kAsError, kStrong, "", "not enough memory left"}, {"wgpu error: out of memory"}}},
     {.name = "CubeCL", .platform = Platform::kOther, .is_python = false, .tries = {"A smaller batch or model."}},
     {.name = "ThunderGBM",
      .tries = {"A smaller depth, max_num_bin or n_parallel_trees."},
-     .words = {{.text = "check failed: [error == cudasuccess]", .stands = kAnywhere, .needs = "out of memory"}}},
+     .words = {{"check failed: [error == cudasuccess]", kAnywhere, kStrong, "", "out of memory"}}},
     {.name = "ArrayFire", .is_python = false, .words = {{"arrayfire exception (device out of memory", kAnywhere}}},
     {.name = "FasterTransformer", .is_python = false, .words = {{"[ft][error] cuda runtime error: out of memory"}}},
-    {.name = "ComfyUI",
-     .words = {{.text = "ran out of memory when regular vae ", .force = kBenign, .needs = "retrying"}}},
+    {.name = "ComfyUI", .words = {{"ran out of memory when regular vae ", kAsError, kBenign, "", "retrying"}}},
     {.name = "ND4J",
      .is_python = false,
      .tries = {"A smaller batch; workspaces (WorkspaceMode.ENABLED) give memory back sooner, and "
@@ -205,7 +203,7 @@ const Program kLearningPrograms[] = {
                {.text = "can't allocate [host] memory: ",
                 .stands = kAnywhere,
                 .form = "[host] memory: {requested:n}",
-                .kind = MessageKind::kHostAlloc}}},
+                .kind = kHostAlloc}}},
     {.name = "ESMFold",
      .tries = {"A lower --max-tokens-per-batch, --chunk-size 128 or 64, or --cpu-offload; one sequence alone may be "
                "too long."},
@@ -213,23 +211,20 @@ const Program kLearningPrograms[] = {
     {.name = "cudarc",
      .is_python = false,
      .tries = {"A smaller or quantised model, a shorter context, a smaller batch."},
-     .words =
-         {{"drivererror(cuda_error_out_of_memory", kAnywhere},
-          {.text = "drivererror(cuda_error_illegal_address", .stands = kAnywhere, .kind = MessageKind::kIllegalAddress},
-          {.text = "drivererror(cuda_error_misaligned_address",
-           .stands = kAnywhere,
-           .kind = MessageKind::kMisalignedAddress},
-          {.text = "drivererror(cuda_error_launch_failed", .stands = kAnywhere, .kind = MessageKind::kLaunchFailure}}},
+     .words = {{"drivererror(cuda_error_out_of_memory", kAnywhere},
+               {.text = "drivererror(cuda_error_illegal_address", .stands = kAnywhere, .kind = kIllegalAddress},
+               {.text = "drivererror(cuda_error_misaligned_address", .stands = kAnywhere, .kind = kMisalignedAddress},
+               {.text = "drivererror(cuda_error_launch_failed", .stands = kAnywhere, .kind = kLaunchFailure}}},
     {.name = "spconv",
      .words = {{"cuda failed with error 2 out of memory"},
-               {.text = "cuda failed with error 700 an illegal memory access", .kind = MessageKind::kIllegalAddress}}},
+               {.text = "cuda failed with error 700 an illegal memory access", .kind = kIllegalAddress}}},
     {.name = "onnxruntime",
-     .words = {{.text = "cuda failure 2: out of memory", .needs = "onnxruntime"},
+     .words = {{"cuda failure 2: out of memory", kAsError, kStrong, "", "onnxruntime"},
                {.text = "cuda failure 700: an illegal memory access",
                 .needs = "onnxruntime",
-                .kind = MessageKind::kIllegalAddress}}},
+                .kind = kIllegalAddress}}},
     {.name = "torch_memory_saver", .words = {{"curesult error result=2 "}}},
-    {.name = "pytorch", .words = {{"ran out of memory, skipping batch", kAsError, kBenign}}},
+    {.name = file_name_of(Framework::kPyTorch), .words = {{"ran out of memory, skipping batch", kAsError, kBenign}}},
 };
 
 }  // namespace

@@ -6,14 +6,12 @@
 namespace faultline {
 namespace {
 
-using enum Confidence;
 using enum Force;
 using enum Stands;
 
 const KindRow kOperandKinds[] = {
     {.name = "call-32bit",
      .rule = "tensor/shape-mismatch",
-     .confidence = kProved,
      .meaning =
          "A tensor has more elements than this operation can count with 32 bits (2^31 - 1): memory is not the problem",
      .tries = {"Split the batch for this operation, for example with torch.chunk, so that each part has fewer than "
@@ -21,7 +19,6 @@ const KindRow kOperandKinds[] = {
      .words = {{"expected canuse32bitindexmath(", kAsErrorOrCode, kWeak}}},
     {.name = "operands-index",
      .rule = "tensor/index-out-of-range",
-     .confidence = kProved,
      .meaning = "An index is too large, or negative, for the table it looks into (on the CPU; on a GPU the same ends "
                 "in a device-side assert): most often a token or category number that is not below num_embeddings. "
                 "Memory is not the problem",

@@ -6,6 +6,7 @@
 
 #include "base/json_input.h"
 #include "sources/error_text/error_text.h"
+#include "sources/stated_fields.h"
 
 namespace faultline {
 namespace {
@@ -112,16 +113,22 @@ Result<Trace> read_notebook(ByteStream& stream, const std::string& path) {
   }
   trace->source_kind = "notebook";
   const bool refused = !trace->events.empty() && trace->events[0].kind == EventKind::kAllocFailed;
-  if (refused && last_failed >= 0 && last_well > last_failed && !trace->properties.contains("error.ended_by"))
-    trace->properties["error.lives_on"] = "yes";
+  const bool went_on = refused && last_failed >= 0 && last_well > last_failed;
   // The lines of what was put together are nobody's.
-  trace->properties["error.line"] = "0";
-  for (auto& [name, words] : trace->properties) {
-    if ((!name.starts_with("error.survived.") && !name.starts_with("error.also.")) || !words.starts_with("line "))
-      continue;
+  const auto without_line = [](std::string& words) {
+    if (!words.starts_with("line ")) return;
     const std::size_t behind = words.find_first_not_of("0123456789", 5);
     if (behind != std::string::npos) words.erase(0, behind + 2);
-  }
+  };
+  restate(trace->properties, [&](StatedError& stated, TextNotes& notes) {
+    if (went_on && stated.ended_by.empty()) {
+      stated.lives_on = true;
+      notes.lives_by_words = false;
+    }
+    stated.line = 0;
+    std::for_each(stated.survived.begin(), stated.survived.end(), without_line);
+    std::for_each(notes.also.begin(), notes.also.end(), without_line);
+  });
   return trace;
 }
 

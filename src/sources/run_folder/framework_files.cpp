@@ -32,7 +32,7 @@ const Event* last_refusal(const Trace& trace) {
 }
 
 bool tells_of_memory(const Trace& message) {
-  return read_statements(message).error.message == MessageKind::kOutOfMemory && last_refusal(message) != nullptr;
+  return read_statements(message).error.kind == MessageKind::kOutOfMemory && last_refusal(message) != nullptr;
 }
 
 std::uint64_t number_in(std::string_view digits) {

@@ -1,4 +1,4 @@
-#include "sources/error_text/afterlife.h"
+#include "sources/error_text/works_on.h"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/message.h"
 #include "sources/error_text/plain_text.h"
-#include "sources/error_text/standing.h"
+#include "sources/error_text/quotation.h"
 #include "sources/error_text/text_limits.h"
 #include "sources/error_text/traceback.h"
 
@@ -235,20 +235,20 @@ bool is_new_work(const std::string& body, const std::string& lower, const Counte
   return counted.begins && known == 0;
 }
 
-Afterlife shown_by(const std::string& body, Before& before) {
-  const auto by_shape = [](bool shown) { return shown ? Afterlife::kByShape : Afterlife::kNone; };
+WorksOn shown_by(const std::string& body, Before& before) {
+  const auto by_shape = [](bool shown) { return shown ? WorksOn::kByShape : WorksOn::kNo; };
   if (body.find("%|") != std::string_view::npos) {
     const auto bar = bar_of(body);
-    if (!bar) return Afterlife::kNone;
+    if (!bar) return WorksOn::kNo;
     const auto known = before.bars.find(bar->second);
     const bool moves =
         known == before.bars.end() ? bar->first == bar->second && bar->second > 1 : bar->first > known->second;
     before.bars[bar->second] = bar->first;
     return by_shape(moves);
   }
-  if (is_answer(body)) return Afterlife::kByShape;
+  if (is_answer(body)) return WorksOn::kByShape;
   const std::string lower = lower_case(body);
-  if (is_prose(body, lower) || lower.find("fail") != std::string::npos) return Afterlife::kNone;
+  if (is_prose(body, lower) || lower.find("fail") != std::string::npos) return WorksOn::kNo;
   const Counted counted = counted_words(lower);
   const bool is_short = std::count(lower.begin(), lower.end(), ' ') < 8;
   const bool is_training =
@@ -259,12 +259,12 @@ Afterlife shown_by(const std::string& body, Before& before) {
   if (may_be_work(body)) {
     if (const auto progress = progress_of(body)) {
       const auto known = before.progress.find(progress->of);
-      if (known != before.progress.end() && progress->at > known->second) return Afterlife::kByShape;
+      if (known != before.progress.end() && progress->at > known->second) return WorksOn::kByShape;
     }
     const Form form = form_of(body);
     const auto known = before.forms.find(form.shape);
     for (std::size_t at = 0; known != before.forms.end() && at < form.counts.size(); ++at) {
-      if (form.counts[at] > known->second[at]) return Afterlife::kByShape;
+      if (form.counts[at] > known->second[at]) return WorksOn::kByShape;
     }
   }
   static constexpr std::array<std::string_view, 21> kSaid = {
@@ -273,11 +273,11 @@ Afterlife shown_by(const std::string& body, Before& before) {
       "recover from oom",    "recovered",         "got prompt",        "model saved",       "saved to",
       "saved checkpoint",    "saving checkpoint", "training finished", "training complete", "done training",
       "'train_runtime'"};
-  return has_any(lower, kSaid) && !lower.starts_with("skipping registering") ? Afterlife::kByWords : Afterlife::kNone;
+  return has_any(lower, kSaid) && !lower.starts_with("skipping registering") ? WorksOn::kByWords : WorksOn::kNo;
 }
 
 // "CUDA error: out of memory (ignored: falling back to CPU offload)": the line that tells of it says what became of it, and the log goes on.
-Afterlife said_beside(std::string_view text, std::size_t at) {
+WorksOn said_beside(std::string_view text, std::size_t at) {
   static constexpr std::array<std::string_view, 10> kSaid = {"ignored",   "ignoring",     "falling back", "fallback to",
                                                              "fell back", "trying again", "retrying",     "skipping",
                                                              "skipped",   "continuing"};
@@ -286,8 +286,8 @@ Afterlife said_beside(std::string_view text, std::size_t at) {
   const std::string body = clean_line(line.substr(split_prefix(line).length), kLongestLine);
   const bool goes_on = text.substr(std::min(end, text.size())).find_first_not_of(" \t\r\n") != std::string_view::npos;
   return goes_on && !is_exception_line(body) && has_any(lower_case(text.substr(at, end - at)), kSaid)
-             ? Afterlife::kByWords
-             : Afterlife::kNone;
+             ? WorksOn::kByWords
+             : WorksOn::kNo;
 }
 
 // "exited with code 0": it ended, and well.
@@ -314,9 +314,9 @@ bool is_end(std::string_view body) {
 
 }  // namespace
 
-Afterlife afterlife(std::string_view text, std::size_t from, const std::string& tag) {
+WorksOn works_on(std::string_view text, std::size_t from, const std::string& tag) {
   Before before = look_before(text, from);
-  Afterlife shown = said_beside(text, from), shown_before = Afterlife::kNone;
+  WorksOn shown = said_beside(text, from), shown_before = WorksOn::kNo;
   constexpr std::size_t kAnew = 2;  // so many of its first lines, and the program was begun anew
   std::set<std::string> again;
   std::size_t lines = 0;
@@ -331,8 +331,8 @@ Afterlife afterlife(std::string_view text, std::size_t from, const std::string& 
     const LinePrefix prefix = split_prefix(raw);
     const std::string body = clean_line(raw.substr(prefix.length), kLongestLine);
     if (body.empty() || is_other_writer(tag, prefix.tag)) continue;
-    if (ended_well(body)) return Afterlife::kByShape;
-    if (is_end(body)) return Afterlife::kNone;
+    if (ended_well(body)) return WorksOn::kByShape;
+    if (is_end(body)) return WorksOn::kNo;
     if (body.starts_with("wandb") || is_runtime_line(raw, prefix)) continue;
     if (std::find(before.first.begin(), before.first.end(), body) != before.first.end()) {
       if (again.empty()) shown_before = shown;

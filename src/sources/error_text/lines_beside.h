@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "sources/error_text/survey.h"
-#include "trace/trace.h"
+#include "sources/text_notes.h"
 
 namespace faultline {
 
@@ -12,6 +12,6 @@ namespace faultline {
 bool names_pinned_call(std::string_view text, std::size_t at);
 // What decides between the kinds of one message: the arena's provider, what the driver did next, the pool of the line beside it.
 void settle_kind(std::string_view text, const Survey& seen, Chosen& chosen);
-void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, Trace& trace);
+void add_lines_beside(std::string_view text, const Survey& seen, Chosen& chosen, TextNotes& notes);
 
 }  // namespace faultline

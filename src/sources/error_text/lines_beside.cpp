@@ -1,4 +1,4 @@
-#include "sources/error_text/told_beside.h"
+#include "sources/error_text/lines_beside.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "sources/bfc_dump/dump_line.h"
 #include "sources/error_text/log_lines.h"
-#include "sources/error_text/others.h"
+#include "sources/error_text/other_failures.h"
 #include "sources/error_text/text_limits.h"
 #include "sources/pool_names.h"
 
@@ -21,19 +21,15 @@ constexpr std::uint64_t kPoolUnit = 256;  // a pool rounds what it is asked for 
 
 // TensorFlow's allocator tells the bytes, and the operation that wanted them the shape: one failure, where the bytes agree.
 void add_tensor(const Survey& seen, ErrorMessage& message) {
-  const auto asked = message.numbers.find("requested");
-  if (asked == message.numbers.end() || message.words.count("tensor.shape") != 0) return;
+  const auto& asked = message.requested;
+  if (!asked || !message.tensor_shape.empty()) return;
   for (const Chosen& other : seen.all) {
-    const auto bytes = other.message.numbers.find("requested");
-    if (other.message.kind != message.kind || bytes == other.message.numbers.end() ||
-        other.message.words.count("tensor.shape") == 0)
-      continue;
-    const ByteInterval rounded{bytes->second.min, bytes->second.max + kPoolUnit - 1};
-    if (surely_less(rounded, asked->second) || surely_less(asked->second, rounded)) continue;
-    for (const char* name : {"tensor.shape", "tensor.type"}) {
-      if (const auto word = other.message.words.find(name); word != other.message.words.end())
-        message.words.try_emplace(name, word->second);
-    }
+    const auto& bytes = other.message.requested;
+    if (other.message.kind != message.kind || !bytes || other.message.tensor_shape.empty()) continue;
+    const ByteInterval rounded{bytes->min, bytes->max + kPoolUnit - 1};
+    if (surely_less(rounded, *asked) || surely_less(*asked, rounded)) continue;
+    message.tensor_shape = other.message.tensor_shape;
+    if (message.tensor_type.empty()) message.tensor_type = other.message.tensor_type;
     return;
   }
 }
@@ -49,24 +45,22 @@ void add_operation(std::string_view text, std::size_t at, ErrorMessage& message)
     const std::string_view rest = near.substr(found + mark.size());
     const std::string_view name = rest.substr(0, rest.find_first_of(" }]\n\r"));
     if (name.empty() || name.size() > 200) continue;
-    message.words["op"] = std::string(name);
+    message.op = std::string(name);
     if (const std::string_view behind = rest.substr(name.size()); behind.starts_with(" = ")) {
       const std::string_view type = behind.substr(3, behind.find_first_of("[ (\n", 3) - 3);
-      if (type.size() < 80) message.words["op_type"] = std::string(type);
+      if (type.size() < 80) message.op_type = std::string(type);
     }
     return;
   }
 }
 
 // "local_rank: 3 (pid: 91)", "Sending process 90 closing signal SIGTERM": the job's own.
-void add_job(std::string_view text, Trace& trace) {
+void add_job(std::string_view text, TextNotes& notes) {
   constexpr std::string_view kRank = "local_rank: ", kPid = " (pid: ", kSending = "Sending process ";
   std::set<std::string> told;
   const auto add = [&](std::uint64_t pid, const std::string& who) {
     if (told.size() >= kMostJobPids || !told.insert(std::to_string(pid)).second) return;
-    const std::string name = "error.job." + std::to_string(told.size());
-    trace.properties[name + ".pid"] = std::to_string(pid);
-    trace.properties[name + ".who"] = who;
+    notes.jobs.push_back({std::to_string(pid), who});
   };
   std::size_t looks = 0;
   for (std::size_t at = text.find(kRank); at != std::string_view::npos && ++looks < kMostJobLines;
@@ -104,8 +98,8 @@ bool add_room(std::string_view before, std::string_view total_label, std::string
     const auto bytes = size_between(before, free, free + free_label.size() + kNumber, SizeStyle::kXla),
                all = size_between(before, size, size + kNumber, SizeStyle::kXla);
     if (!bytes || !all) continue;
-    message.numbers["start_free"] = *bytes;
-    message.numbers["start_capacity"] = *all;
+    message.start_free = *bytes;
+    message.start_capacity = *all;
     return true;
   }
   return false;
@@ -126,7 +120,7 @@ bool add_pool(std::string_view before, std::string_view created_label, ErrorMess
     const auto mib = with == std::string_view::npos ? std::nullopt : number_at(line, with + kWith.size());
     if (!mib || !device || line.find(kMemory) == std::string_view::npos || *mib > (std::uint64_t{1} << 32)) continue;
     if (message.device && *message.device != *device) continue;
-    message.numbers["start_pool"] = {*mib * kMiB, (*mib + 1) * kMiB};
+    message.start_pool = ByteInterval{*mib * kMiB, (*mib + 1) * kMiB};
     return true;
   }
   return false;
@@ -150,7 +144,7 @@ void add_refused(std::string_view text, std::size_t at, ErrorMessage& message) {
     if (failed == std::string_view::npos) continue;
     const DumpLine line = read_dump_line(before.substr(failed, line_end(before, failed, 400) - failed));
     if (line.kind != DumpLine::Kind::kRefused) continue;
-    message.numbers["refused_region"] = *line.sizes[0];
+    message.refused_region = *line.sizes[0];
     return;
   }
 }
@@ -163,36 +157,36 @@ void add_unified(std::string_view text, std::size_t at, ErrorMessage& message) {
   const std::size_t unified = find_last(before, kUnified);
   const std::size_t failed = unified == std::string_view::npos ? unified : before.substr(0, unified).rfind(kFailed);
   if (failed == std::string_view::npos || unified - failed > kFailed.size() + 20) return;
-  if (const auto bytes = number_at(before, failed + kFailed.size()))
-    message.words.try_emplace("status", "unified memory " + format_bytes(*bytes));
+  // What a constant or the autotuner got none of was not asked of the pool.
+  if (const auto bytes = number_at(before, failed + kFailed.size());
+      bytes && !message.for_constant && !message.for_autotuner)
+    message.refused_unified = ByteInterval::exactly(*bytes);
 }
 
 // ggml's parts are in many programs.
 void name_program(std::string_view text, const Chosen& chosen, ErrorMessage& message) {
-  if (message.framework != "llama.cpp") return;
+  if (message.program != "llama.cpp") return;
   constexpr std::size_t kAround = std::size_t{64} << 10;
   const std::size_t from = chosen.begin > kAround ? chosen.begin - kAround : 0;
   const std::string_view near = text.substr(from, 2 * kAround);
   if (near.find("whisper_") != std::string_view::npos)
-    message.framework = "whisper.cpp";
+    message.program = "whisper.cpp";
   else if (near.find("stable-diffusion.cpp") != std::string_view::npos ||
            near.find("ggml_extend.hpp") != std::string_view::npos)
-    message.framework = "stable-diffusion.cpp";
+    message.program = "stable-diffusion.cpp";
 }
 
 // A weak line beside the message, of the same failure, may have the size.
 void add_size(const Survey& seen, Chosen& chosen) {
   constexpr std::size_t kBeside = 600;
-  if (!seen.first_weak || chosen.message.numbers.contains("requested") ||
-      chosen.message.kind != MessageKind::kOutOfMemory)
-    return;
+  if (!seen.first_weak || chosen.message.requested || chosen.message.kind != MessageKind::kOutOfMemory) return;
   const Chosen& weak = *seen.first_weak;
-  const auto size = weak.message.numbers.find("requested");
   const std::size_t apart = weak.begin > chosen.begin ? weak.begin - chosen.begin : chosen.begin - weak.begin;
-  if (weak.message.kind != chosen.message.kind || size == weak.message.numbers.end() || apart > kBeside) return;
-  if (!chosen.message.framework.empty() && chosen.message.framework != weak.message.framework) return;
-  chosen.message.numbers["requested"] = size->second;
-  chosen.message.framework = weak.message.framework;
+  if (weak.message.kind != chosen.message.kind || !weak.message.requested || apart > kBeside) return;
+  if (const std::string maker = chosen.message.maker_name(); !maker.empty() && maker != weak.message.maker_name())
+    return;
+  chosen.message.requested = weak.message.requested;
+  chosen.message.set_maker(weak.message.maker_name());
   if (!chosen.message.device) chosen.message.device = weak.message.device;
 }
 
@@ -222,10 +216,10 @@ void settle_kind(std::string_view text, const Survey& seen, Chosen& chosen) {
     if (is_reset) message.kind = MessageKind::kRocmReset;
     if (!is_reset && next.find("soft recovered") != std::string::npos) {
       message.kind = MessageKind::kRocmRecovered;
-      message.words["benign"] = "yes";
+      message.benign = true;
     }
   }
-  if (message.framework == "onnxruntime" && message.kind == MessageKind::kOutOfMemory) {
+  if (message.program == "onnxruntime" && message.kind == MessageKind::kOutOfMemory) {
     static constexpr std::array<std::string_view, 9> kDevice = {"CUDA",
                                                                 "cuda",
                                                                 "Cuda",
@@ -241,28 +235,28 @@ void settle_kind(std::string_view text, const Survey& seen, Chosen& chosen) {
       if (has_any(text, kHost))
         message.kind = MessageKind::kHostArena;
       else
-        message.words["status"] = "unknown memory";
+        message.of_unknown_memory = true;
     }
   }
   // TensorFlow tells of the pool in a line of its own, which may stand below the operation's.
-  if (message.framework == "tensorflow" && message.kind == MessageKind::kOutOfMemory &&
-      message.words.count("allocator") == 0 && message.words.count("disguise") == 0) {
+  if (message.framework == Framework::kTensorFlow && message.kind == MessageKind::kOutOfMemory &&
+      message.pool.empty() && !message.disguised) {
     std::string pool;
     for (const Chosen& other : seen.all) {
-      const auto named = other.message.words.find("allocator");
-      if (named == other.message.words.end() || other.message.tag != message.tag) continue;
-      if (!pool.empty() && pool != named->second) return;
-      pool = named->second;
+      const std::string& named = other.message.pool;
+      if (named.empty() || other.message.tag != message.tag) continue;
+      if (!pool.empty() && pool != named) return;
+      pool = named;
     }
-    if (!pool.empty() && memory_of(pool) == PoolMemory::kHost) message.words["allocator"] = pool;
+    if (!pool.empty() && memory_of(pool) == PoolMemory::kHost) message.pool = pool;
   }
 }
 
-void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, Trace& trace) {
+void add_lines_beside(std::string_view text, const Survey& seen, Chosen& chosen, TextNotes& notes) {
   ErrorMessage& message = chosen.message;
   add_size(seen, chosen);
   name_program(text, chosen, message);
-  if (message.framework == "tensorflow" && message.kind == MessageKind::kOutOfMemory) {
+  if (message.framework == Framework::kTensorFlow && message.kind == MessageKind::kOutOfMemory) {
     add_tensor(seen, message);
     add_operation(text, line_begin(text, chosen.begin, kLongestLine), message);
   }
@@ -273,11 +267,10 @@ void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, 
   }
   const bool is_start = row_of(message.kind).group == ErrorKind::kLibraryStart;
   if (is_start && seen.first_weak && seen.first_weak->begin < chosen.begin &&
-      seen.first_weak->message.framework != "pytorch" && seen.first_weak->message.is_allocation()) {
-    const auto bytes = seen.first_weak->message.numbers.find("requested");
-    if (bytes != seen.first_weak->message.numbers.end())
-      trace.properties["error.refused"] = format_bytes(bytes->second.middle()) + " (line " +
-                                          std::to_string(line_number(text, seen.first_weak->begin)) + ")";
+      seen.first_weak->message.framework != Framework::kPyTorch && seen.first_weak->message.is_allocation()) {
+    if (const auto& bytes = seen.first_weak->message.requested)
+      notes.refused =
+          format_bytes(bytes->middle()) + " (line " + std::to_string(line_number(text, seen.first_weak->begin)) + ")";
   }
   // "Could not create cudnn handle: …" and behind it "Memory usage: 49152 bytes free, 25438126080 bytes total."
   if (is_start) {
@@ -287,11 +280,11 @@ void add_told_beside(std::string_view text, const Survey& seen, Chosen& chosen, 
     const auto left = usage == std::string_view::npos ? std::nullopt : number_at(behind, usage + kUsage.size()),
                all = free == std::string_view::npos ? std::nullopt : number_at(behind, free + kFree.size());
     if (left && all && *left <= *all) {
-      message.numbers.try_emplace("free", ByteInterval::exactly(*left));
-      message.numbers.try_emplace("capacity", ByteInterval::exactly(*all));
+      if (!message.free) message.free = ByteInterval::exactly(*left);
+      if (!message.capacity) message.capacity = ByteInterval::exactly(*all);
     }
   }
-  if (message.words.count("process.1.pid") != 0) add_job(text, trace);
+  if (!message.processes.empty()) add_job(text, notes);
 }
 
 }  // namespace faultline

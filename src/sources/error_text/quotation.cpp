@@ -1,4 +1,4 @@
-#include "sources/error_text/standing.h"
+#include "sources/error_text/quotation.h"
 
 #include <algorithm>
 #include <array>
@@ -21,13 +21,13 @@ std::string_view exception_name(std::string_view body) {
              : std::string_view();
 }
 
-struct StandingLine {
+struct LineOfText {
   std::string body;
   std::string tag;
   bool indented = false;
 };
 
-StandingLine line_of(std::string_view text, std::size_t begin, std::size_t end) {
+LineOfText line_of(std::string_view text, std::size_t begin, std::size_t end) {
   const std::string_view raw = text.substr(begin, std::min(end - begin, kLongestLine));
   const LinePrefix prefix = split_prefix(raw);
   const std::string_view front = raw.substr(0, prefix.length);
@@ -277,32 +277,33 @@ bool may_tell_of_gpu(std::string_view body) {
   return has_any(body, kParts);
 }
 
-Standing standing_of(std::string_view text, std::size_t at) {
+Quotation quotation_of(std::string_view text, std::size_t at) {
   const std::size_t begin = line_begin(text, at, kLongestLine), end = line_end(text, at, kLongestLine);
-  const StandingLine line = line_of(text, begin, end);
+  const LineOfText line = line_of(text, begin, end);
   const std::string before = clean_line(text.substr(begin, at - begin), kLongestLine);
   const std::string_view behind = text.substr(at, end - at);
   const bool quoted = before.find_first_of("\"'`#") != std::string::npos;
-  if (!is_exception_line(line.body) && quoted && is_code(line.body)) return Standing::kSource;
+  if (!is_exception_line(line.body) && quoted && is_code(line.body)) return Quotation::kSource;
   if (line.body.find("::") != std::string::npos &&
       (line.body.find(" PASSED") != std::string::npos || line.body.find(" SKIPPED") != std::string::npos ||
        line.body.find(" XFAIL") != std::string::npos))
-    return Standing::kSource;
-  if (line.body.starts_with("PASSED ")) return Standing::kSource;
+    return Quotation::kSource;
+  if (line.body.starts_with("PASSED ")) return Quotation::kSource;
   TracebackFrame frame;
-  if (line.body.starts_with("--") && line.body.find("> ") < 12 && quoted) return Standing::kSource;  // IPython's arrow
+  if (line.body.starts_with("--") && line.body.find("> ") < 12 && quoted) return Quotation::kSource;  // IPython's arrow
   if (begin > 0 && line.indented && !is_exception_line(line.body)) {
-    const StandingLine above = line_of(text, line_begin(text, begin - 1, kLongestLine), begin - 1);
-    if (above.body.starts_with("File \"") && parse_frame(above.body, frame)) return Standing::kSource;
+    const LineOfText above = line_of(text, line_begin(text, begin - 1, kLongestLine), begin - 1);
+    if (above.body.starts_with("File \"") && parse_frame(above.body, frame)) return Quotation::kSource;
   }
-  if (quoted && !is_exception_line(line.body) && is_setting(line.body, name_of_value(before))) return Standing::kSource;
-  if (is_example(text, begin) || (quoted && is_question(line.body))) return Standing::kSource;
+  if (quoted && !is_exception_line(line.body) && is_setting(line.body, name_of_value(before)))
+    return Quotation::kSource;
+  if (is_example(text, begin) || (quoted && is_question(line.body))) return Quotation::kSource;
   if (is_doctest(text, begin) || is_in_comment(text, at) || (quoted && is_row_of_table(text, before)))
-    return Standing::kSource;
+    return Quotation::kSource;
   // JAX raises a ValueError of its own status.
   const bool is_status = line.body.find("Error: RESOURCE_EXHAUSTED: ") != std::string::npos;
-  if (is_unrelated_exception(line.body) && !is_status) return Standing::kQuoted;
-  return is_quoted_in_prose(before, behind) && !is_exception_line(line.body) ? Standing::kSource : Standing::kOwn;
+  if (is_unrelated_exception(line.body) && !is_status) return Quotation::kQuoted;
+  return is_quoted_in_prose(before, behind) && !is_exception_line(line.body) ? Quotation::kSource : Quotation::kNone;
 }
 
 ExceptionLine exception_of(std::string_view text, std::size_t head, const std::string& tag) {
@@ -310,7 +311,7 @@ ExceptionLine exception_of(std::string_view text, std::size_t head, const std::s
   for (std::size_t begin = line_end(text, head, kLongestLine) + 1;
        begin < text.size() && ++lines < kMostTracebackLines;) {
     const std::size_t end = line_end(text, begin, text.size());
-    const StandingLine line = line_of(text, begin, end);
+    const LineOfText line = line_of(text, begin, end);
     const std::size_t at = std::exchange(begin, end + 1);
     if (!tag.empty() && !line.tag.empty() && line.tag != tag) continue;
     if (!line.indented && is_exception_line(line.body)) return {line.body, at};

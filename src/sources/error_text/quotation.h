@@ -18,14 +18,12 @@ bool is_unrelated_exception(std::string_view body);
 // Whether an exception's line tells of the GPU or of memory, or only announces what follows it.
 bool may_tell_of_gpu(std::string_view body);
 
-enum class Standing {
-  // a line of source text, a test's name, a sentence that quotes it: nobody failed with it here
-  // inside the message of an unrelated exception
-  kOwn,
-  kSource,
-  kQuoted,
+enum class Quotation {
+  kNone,    // somebody failed with it here
+  kSource,  // a line of source text, a test's name, a sentence that quotes it: nobody failed with it here
+  kQuoted,  // inside the message of an unrelated exception
 };
-Standing standing_of(std::string_view text, std::size_t at);
+Quotation quotation_of(std::string_view text, std::size_t at);
 
 // The exception's line that ends the traceback whose head stands at `head`; empty where the text breaks off before.
 struct ExceptionLine {

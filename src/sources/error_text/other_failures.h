@@ -17,12 +17,12 @@ std::uint64_t line_number(std::string_view text, std::size_t at);
 // "line 12, train.py:40: CUDA out of memory …"
 std::string place_words(std::string_view text, const Chosen& message);
 
-struct Others {
+struct OtherFailures {
   std::vector<std::string> told;  // at most four, each with its writer, place and words
   // how often the chosen error is told: another request, line or device is another error; 0: not known
   std::uint64_t times = 0;
 };
-Others others_beside(std::string_view text, const Survey& seen, const Chosen& chosen,
-                     const std::vector<Chosen>& survived);
+OtherFailures other_failures(std::string_view text, const Survey& seen, const Chosen& chosen,
+                             const std::vector<Chosen>& survived);
 
 }  // namespace faultline

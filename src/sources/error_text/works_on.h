@@ -11,12 +11,12 @@
 
 namespace faultline {
 
-enum class Afterlife : std::uint8_t { kNone, kByWords, kByShape };
+enum class WorksOn : std::uint8_t { kNo, kByWords, kByShape };
 
 // Of the writer of the message at `from`, up to the end of the text.
-Afterlife afterlife(std::string_view text, std::size_t from, const std::string& tag);
+WorksOn works_on(std::string_view text, std::size_t from, const std::string& tag);
 inline bool lives_on(std::string_view text, std::size_t from, const std::string& tag) {
-  return afterlife(text, from, tag) != Afterlife::kNone;
+  return works_on(text, from, tag) != WorksOn::kNo;
 }
 
 // Whether the message at `at` ended one request of a server (of HTTP, of a queue of jobs) rather than a program.

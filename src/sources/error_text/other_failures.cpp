@@ -1,4 +1,4 @@
-#include "sources/error_text/others.h"
+#include "sources/error_text/other_failures.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include "base/characters.h"
 #include "sources/error_text/log_lines.h"
 #include "sources/error_text/plain_text.h"
-#include "sources/error_text/standing.h"
+#include "sources/error_text/quotation.h"
 #include "sources/error_text/text_limits.h"
 
 namespace faultline {
@@ -88,10 +88,8 @@ bool is_another(const Chosen& one, const std::optional<TracebackFrame>& one_line
   if (other_writer) return one.message.text != other.message.text;  // what one said another may repeat
   // One process tells of a fault of a kernel, or of its pool, more than once.
   if (ends_cuda(one.message.kind) || is_of_pool(one.message)) return false;
-  const auto request = one.message.numbers.find("requested"), wanted = other.message.numbers.find("requested");
-  if (request != one.message.numbers.end() && wanted != other.message.numbers.end() &&
-      (surely_less(request->second, wanted->second) || surely_less(wanted->second, request->second)))
-    return true;
+  const auto &request = one.message.requested, &wanted = other.message.requested;
+  if (request && wanted && (surely_less(*request, *wanted) || surely_less(*wanted, *request))) return true;
   if (one.message.device && other.message.device && one.message.device != other.message.device) return true;
   return one_line && other_line && (one_line->file != other_line->file || one_line->line != other_line->line);
 }
@@ -105,7 +103,7 @@ bool is_kind(const std::vector<Chosen>& all, MessageKind kind) {
 }
 
 void add_messages(std::string_view text, const Survey& seen, const Chosen& chosen, const std::vector<Chosen>& survived,
-                  std::vector<Told>& all, Others& others) {
+                  std::vector<Told>& all, OtherFailures& others) {
   std::map<std::size_t, std::optional<TracebackFrame>> lines;  // by where the message stands
   const auto own_of = [&](const Chosen& one) -> const std::optional<TracebackFrame>& {
     const auto [at, fresh] = lines.try_emplace(one.begin);
@@ -144,10 +142,9 @@ void add_messages(std::string_view text, const Survey& seen, const Chosen& chose
           return before.message.kind == other.message.kind && !is_another(before, own_of(before), other, line);
         }))
       continue;
-    const auto request = other.message.numbers.find("requested");
     add(all, {std::string(name_of(other.message.kind)) + " " +
-                  (request == other.message.numbers.end() || !other_writer ? std::string()
-                                                                           : std::to_string(request->second.middle())) +
+                  (!other.message.requested || !other_writer ? std::string()
+                                                             : std::to_string(other.message.requested->middle())) +
                   (other_writer ? "" : "own") + " " + (line ? line->file + ":" + std::to_string(line->line) : ""),
               line_words(text, other.begin, line), short_words(other.message), writers_of(text, other.message.tag)});
   }
@@ -252,9 +249,9 @@ std::string place_words(std::string_view text, const Chosen& message) {
          short_words(message.message);
 }
 
-Others others_beside(std::string_view text, const Survey& seen, const Chosen& chosen,
-                     const std::vector<Chosen>& survived) {
-  Others others;
+OtherFailures other_failures(std::string_view text, const Survey& seen, const Chosen& chosen,
+                             const std::vector<Chosen>& survived) {
+  OtherFailures others;
   std::vector<Told> all;
   add_messages(text, seen, chosen, survived, all, others);
   add_exceptions(text, seen, chosen, all);
