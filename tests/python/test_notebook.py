@@ -340,9 +340,7 @@ def test_a_kernel_that_dies_in_the_midst_of_a_cell_is_told_of_by_the_next(kernel
     assert shown.status == "ok" and "The kernel before this one ended in cell [" in shown.text, shown
     assert "restarted, killed or died" in shown.text and "value = 1" in shown.text
     kernel.start_and_lose(
-        "%%faultline run --gpu virtual:4GiB"
-        + DRIVER
-        + "hold(5)\nos = __import__('os')\nos.kill(os.getpid(), 9)"
+        "%%faultline run --gpu virtual:4GiB" + DRIVER + "hold(5)\nos = __import__('os')\nos.kill(os.getpid(), 9)"
     )
     shown = kernel.run("%load_ext faultline")
     assert "What was recorded until then" in shown.text and "memory/out-of-memory" in shown.text

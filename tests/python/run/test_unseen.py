@@ -537,9 +537,7 @@ def test_a_line_of_an_installed_library_is_not_taken_for_the_users(tmp_path, whe
 
 
 # Maps a file of the driver's name for a moment, as a program does that uses it.
-USES_DRIVER = (
-    "import mmap, sys, time; f = open(sys.argv[1], 'rb'); m = mmap.mmap(f.fileno(), 0, prot=1); time.sleep(4)"
-)
+USES_DRIVER = "import mmap, sys, time; f = open(sys.argv[1], 'rb'); m = mmap.mmap(f.fileno(), 0, prot=1); time.sleep(4)"
 
 
 @pytest.mark.parametrize("start, is_named", [("env -i", True), ("exec env -i", True), ("", False)])
