@@ -22,7 +22,8 @@ namespace faultline {
 namespace {
 
 constexpr int kBytesColumns = 14;
-constexpr std::size_t kErrorShown = 200;  // characters of an exception's own words
+constexpr std::string_view kUnplannable = "Unplannable";  // what the dry run itself raises
+constexpr std::size_t kErrorShown = 200;                  // characters of an exception's own words
 
 struct Headline {
   Style style;
@@ -324,6 +325,10 @@ void print_exception(Page& page, const Plan& plan, const PlanContext& context) {
       page.row("ended", plan.exit_status >= 128 ? fmt::format("by signal {}", plan.exit_status - 128)
                                                 : fmt::format("with status {}", plan.exit_status));
     return;
+  }
+  if (plan.verdict == Verdict::kUnplanned && plan.exception->type == kUnplannable) {  // the verdict has its words
+    page.row("where", page.place(plan.exception->location, room), Style::kStrong);
+    return page.source_row(plan.exception->location);
   }
   const std::string words = exception_text(page, *plan.exception, context.verbose);
   if (plan.failed) {
