@@ -330,6 +330,7 @@ class Search {
       std::vector<std::uint64_t> values = {first};
       if (first + unit_ < high.value) values.push_back(first + unit_);
       bool refused = false;
+      std::vector<Point> fitting;
       for (Point& point : try_values(values)) {
         if (!point.problem.empty() && vary_.current % (2 * unit_) == 0 && 2 * unit_ < before) {
           refused = true;  // maybe it wants a multiple of something
@@ -341,13 +342,16 @@ class Search {
           vary_.smallest_failing = high.value;
           return;
         }
-        if (point.fits && point.value > low.value)
-          low = std::move(point);
-        else if (!point.fits && point.value < high.value)
+        if (point.fits)
+          fitting.push_back(std::move(point));
+        else if (point.value < high.value)
           high = std::move(point);
       }
+      // gaps between tensors are not larger with each larger batch: one that fits above one that does not is no border
+      for (Point& point : fitting) {
+        if (point.value > low.value && point.value < high.value) low = std::move(point);
+      }
       if (refused) unit_ *= 2;
-      if (low.value >= high.value) return;
       far_off = high.value - low.value > before / 2;
     }
   }

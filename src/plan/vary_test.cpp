@@ -39,6 +39,19 @@ TEST(Vary, TheLargestBatchIsFoundInTheSourceFromBelow) {
   EXPECT_EQ(program.attempts.front().folder, "tries/batch_size=1");
 }
 
+// What is lost in gaps is not the same for each: 13 may not fit where 14 does.
+TEST(Vary, AValueThatFitsAboveOneThatDoesNotIsNoBorder) {
+  MadeUpProgram program;
+  program.batch = in_source;
+  program.takes = [](const Attempt&, std::uint64_t of) {
+    return kGiB + (of == 13 ? 14 : of == 14 ? 12 : of) * 512 * kMiB;
+  };
+  Plan plan = plan_for(program, Verdict::kDoesNotFit);
+  add_search(program.reruns(), "", {}, plan);
+  EXPECT_EQ(plan.vary->largest_fitting, 12u);
+  EXPECT_EQ(plan.vary->smallest_failing, 13u);
+}
+
 // An evaluation has a batch of its own; where the training's has no part in what is needed, it is the other's turn.
 TEST(Vary, WhereTheEvaluationFailsItsOwnBatchIsSearchedFor) {
   for (const char* phase : {"evaluation", "training"}) {

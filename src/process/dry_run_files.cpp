@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 
 #include "base/json_input.h"
 #include "base/plain_file.h"
@@ -71,12 +72,13 @@ void read_vary(JsonReader& vary, ProcessSummary& summary) {
     read("line", place.line);
     read("value", place.value);
   });
+  std::set<std::string> told;  // two may stand on one line
   for (const Place& place : places) {
     // Where the name stands several times, the largest is the one that fills the memory.
     summary.vary_value = std::max(summary.vary_value, place.value);
-    if (summary.vary_where.size() > 120) continue;
-    summary.vary_where += fmt::format("{}{}:{}", summary.vary_where.empty() ? "" : ", ",
-                                      fs::path(place.file).filename().string(), place.line);
+    const std::string where = fmt::format("{}:{}", fs::path(place.file).filename().string(), place.line);
+    if (summary.vary_where.size() > 120 || !told.insert(where).second) continue;
+    summary.vary_where += (summary.vary_where.empty() ? "" : ", ") + where;
   }
 }
 

@@ -387,3 +387,14 @@ step(704)
     )
     told = [finding["memory"] for finding in done.report["findings"] if finding["rule"] == "memory/out-of-memory"]
     assert told and not any("704" in text for text in told)
+
+
+def test_two_numbers_of_a_line_stand_in_one_place(plan):
+    program = """import torch
+def make(batch_size): return torch.randn(batch_size, 1 << 20, device="cuda")
+kept = [make(batch_size=8), make(batch_size=300)]
+"""
+    done = plan(program, "--gpu", "1500MiB")
+    found = done.report["plan"]["vary"]
+    assert (found["current"], found["where"]) == (300, "program.py:3"), found
+    assert 100 < found["largest_fitting"] < 216
