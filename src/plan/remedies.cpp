@@ -28,6 +28,7 @@ struct Outcome {
   bool known = false;  // the run with it came as far as the program as it is
   bool fits = false;
   std::uint64_t needed_bytes = 0;
+  bool broke = false;  // the program fails with it, by another error than for want of memory
 };
 
 class RemedySearch {
@@ -171,6 +172,7 @@ class RemedySearch {
     const Result<Needs> needs = needs_of(run, plan_);
     if (!needs) {
       change.why_not = needs.error().what;
+      outcome.broke = run.main() != nullptr && run.main()->exception && !run.main()->died_of_memory();
       return change;
     }
     for (const std::size_t number : chosen) {
@@ -321,6 +323,11 @@ class RemedySearch {
 
   // A remedy of which a run has shown that it does nothing, or breaks the program, is in no combination.
   bool is_useless(std::size_t number) const {
+    const std::string& name = offer(number).name;
+    const bool breaks = std::ranges::any_of(outcomes_, [&](const Outcome& one) {
+      return one.broke && one.chosen.size() == 1 && offer(one.chosen.front()).name == name;
+    });
+    if (breaks && name != "batch" && name != "sequence") return true;  // a number may want another number
     const Outcome* outcome = outcome_of({number});
     return outcome != nullptr && (!outcome->known || outcome->needed_bytes >= needed_as_is());
   }

@@ -127,6 +127,32 @@ TEST(Remedies, ARunWithAChangeGoesPastTheFirstSteps) {
   EXPECT_EQ(steps_of_trial(plan), 8u);
 }
 
+// Over eight GPUs or two: with what breaks the program it is not combined again with another number.
+TEST(Remedies, WhatBreaksTheProgramIsInNoCombination) {
+  for (const bool breaks : {true, false}) {
+    MadeUpProgram program;
+    program.takes = saving({{"autocast", 3}, {"fsdp", 3}});
+    Reruns reruns = program.reruns();
+    reruns.run = [&, run = reruns.run](const std::vector<Attempt>& asked) {
+      std::vector<DryRunResult> results = run(asked);
+      for (std::size_t at = 0; at < asked.size(); ++at) {
+        if (breaks && asked[at].changes.contains("fsdp"))
+          results[at].processes.front().exception = PlanException{"ValueError", "no forward", {}};
+      }
+      return results;
+    };
+    Plan plan = too_large();
+    add_remedies(reruns,
+                 offering({offer("autocast", "bfloat16", 40, 0.7), offer("fsdp", "2", 160, 0.6, 0.5),
+                           offer("fsdp", "8", 180, 0.5)}),
+                 plan, {});
+    const auto combined = std::count_if(plan.changes.begin(), plan.changes.end(),
+                                        [](const PlanChange& change) { return change.remedies.size() > 1; });
+    EXPECT_EQ(combined == 0, breaks);
+    EXPECT_EQ(fitting(plan) == nullptr, breaks);
+  }
+}
+
 TEST(Remedies, WhatLastsAndDoesNotFitIsNotRun) {
   MadeUpProgram program;
   program.takes = saving({{"autocast", 1}, {"half", 5}});

@@ -242,6 +242,34 @@ def test_a_run_with_it_keeps_what_the_remedy_keeps(dry_run, name):
     assert expected * 0.98 <= int(ran.out) - 64 * MIB <= expected * 1.1 + 3 * MIB, (int(ran.out), expected)
 
 
+ADAPTED = """
+import torch
+from torch import nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(256, 256).requires_grad_(False)
+        self.blocks = nn.ModuleList([nn.Linear(256, 256) for _ in range(8)])
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+model = Model().cuda()
+optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1)
+for _ in range(2):
+    model(torch.randn(8, 256, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_a_model_of_which_a_list_of_layers_is_trained_is_sharded_as_a_whole(dry_run):
+    """A ModuleList has no forward that could gather anything."""
+    ran = dry_run(ADAPTED, gpu=H200, changes={"fsdp": "4"})
+    assert ran.status == 0, ran.err
+    assert ran.summary["changes"]["fsdp"] == "the model was sharded over 4 GPUs"
+
+
 def test_sharding_never_has_the_whole_model_on_the_gpu(dry_run):
     program = TRAIN.replace("Linear(256, 1024), nn.Linear(1024, 256)", "Linear(256, 65536), nn.Linear(65536, 256)")
     program = program.replace("batch_size, seq_len = 8, 256", "batch_size, seq_len = 1, 16")

@@ -94,7 +94,8 @@ class Fsdp(Remedy):
 
     def _root_of(self, parameters):
         wanted = {id(p) for p in parameters}
-        holding = [m for m in self.seen.modules if wanted <= {id(p) for p in m.parameters()}]
+        called = [m for m in self.seen.modules if type(m).forward is not torch.nn.Module.forward]  # no ModuleList
+        holding = [m for m in called if wanted <= {id(p) for p in m.parameters()}]
         return min(holding, key=lambda m: sum(1 for _ in m.modules()), default=None)
 
     def _shard(self, root, count: int) -> None:
