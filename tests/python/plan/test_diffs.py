@@ -15,6 +15,15 @@ for step in range(6):
     loss.backward()
     optimizer.step()
 """,
+    "an output with its loss": """
+from types import SimpleNamespace
+for step in range(6):
+    tokens = torch.zeros(batch_size, seq_len, dtype=torch.long, device="cuda")
+    out = SimpleNamespace(loss=nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten()))
+    out.loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+""",
     "none": """
 for _ in range(6):
     tokens = torch.zeros(batch_size, seq_len, dtype=torch.long, device="cuda")

@@ -194,11 +194,13 @@ def _counter(loop: _Loop) -> _Counter | None:
 def _divided(loop: _Loop, line: int, by: str) -> str:
     """The line of backward() with its loss divided, a mean as it is; empty: it is of another form."""
     text = loop.lines[line - 1]
-    found = re.match(r"(\s*)(\w+)\.backward\(\)", text) or re.match(r"(\s*[\w.]+\()(\w+)\)\.backward\(\)", text)
+    loss = r"([A-Za-z_][\w.]*)"  # a name, or out.loss
+    found = re.match(rf"(\s*){loss}\.backward\(\)", text) or re.match(rf"(\s*[\w.]+\(){loss}\)\.backward\(\)", text)
     if not found:
         return ""
     for one in ast.walk(loop.node):  # a sum is not divided
-        if isinstance(one, ast.Assign) and any(ast.unparse(target) == found[2] for target in one.targets):
+        made = (found[2], found[2].partition(".")[0])
+        if isinstance(one, ast.Assign) and any(ast.unparse(target) in made for target in one.targets):
             words = [word for call in ast.walk(one.value) if isinstance(call, ast.Call) for word in call.keywords]
             if (
                 isinstance(one.value, ast.Call)
