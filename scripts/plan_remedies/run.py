@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Plans programs that do not fit, applies every ✔ as it is printed, and plans the result again at full length.
 
-    scripts/plan_remedies/run.py FAULTLINE [PYTHON] [--only NAME …] [--results FILE] [--try] [--write]
+    scripts/plan_remedies/run.py FAULTLINE [PYTHON] [--only NAME …] [--results FILE] [--reports FOLDER] [--try] [--write]
 
-FAULTLINE is the binary, PYTHON an interpreter that has what the programs import (without it they are left out). Each program says its GPU in its first line. A ✔ that cannot be applied by itself
-(a change in words, a larger number of ranks) is counted and not planned again. --write makes docs/measurements/plan-remedies.md of the results.
+FAULTLINE is the binary, PYTHON an interpreter that has what the programs import (without it they are left out). Each program says its GPU in its first line, and what it is given in its second where that begins with "# arguments:". A ✔ that cannot be applied by itself
+(a change in words, a larger number of ranks) is counted and not planned again. --reports keeps each first report
+(faultline explain shows it). --write makes docs/measurements/plan-remedies.md of the results.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ PAGE = HERE.parents[1] / "docs/measurements/plan-remedies.md"
 SETTING = "PYTORCH_CUDA_ALLOC_CONF="
 
 
-def plan(faultline, gpu, command, folder, *more, environment=None):
-    """The report's plan, seconds on the clock, and seconds of the processors, its children's too."""
+def plan(faultline, gpu, command, folder, *more, environment=None, keep=None):
+    """The report's plan, seconds on the clock, and seconds of the processors, its children's too. keep: a file for the report."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(
         [faultline, "plan", "--gpu", gpu, *more, "--format", "json", "-o", str(folder / f"plan-{time.monotonic_ns()}"), "--", *command],
@@ -39,6 +40,8 @@ def plan(faultline, gpu, command, folder, *more, environment=None):
         report = json.loads(done.stdout)
     except ValueError:
         sys.exit(f"{command}: no report\n{done.stderr}")
+    if keep is not None:
+        keep.write_text(done.stdout)
     return report["plan"], time.monotonic() - began, cpu
 
 
@@ -67,14 +70,18 @@ def apply(diff, folder):
     return done.returncode == 0
 
 
-def of_program(faultline, python, program, try_all):
-    gpu = program.read_text().partition("\n")[0].partition("gpu:")[2].strip()
+def of_program(faultline, python, program, try_all, reports):
+    first, second = program.read_text().splitlines()[:2]
+    gpu = first.partition("gpu:")[2].strip()
     row = {"program": program.stem, "gpu": gpu, "about": ast.get_docstring(ast.parse(program.read_text())), "ticks": []}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         shutil.copy(program, folder / "train.py")
-        command = [python, "train.py"]
-        found, row["seconds"], row["cpu"] = plan(faultline, gpu, command, folder, *(["--try"] if try_all else []))
+        command = [python, "train.py", *second.partition("# arguments:")[2].split()]
+        keep = reports / f"{program.stem}.json" if reports else None
+        found, row["seconds"], row["cpu"] = plan(
+            faultline, gpu, command, folder, *(["--try"] if try_all else []), keep=keep
+        )
         row |= {
             "verdict": found["verdict"],
             "needed": max(found["needed"], found.get("needed_at_end", 0)),
@@ -144,15 +151,18 @@ def main():
     options.add_argument("python", nargs="?", default=sys.executable)
     options.add_argument("--only", nargs="*", default=[])
     options.add_argument("--results", type=Path)
+    options.add_argument("--reports", type=Path)
     options.add_argument("--try", dest="try_all", action="store_true", help="as long as it takes: on a busy machine")
     options.add_argument("--write", action="store_true")
     asked = options.parse_args()
+    if asked.reports:
+        asked.reports.mkdir(parents=True, exist_ok=True)
     rows = json.loads(asked.results.read_text()) if asked.results and asked.results.exists() else []
     for program in sorted((HERE / "programs").glob("*.py")):
         if any(row["program"] == program.stem for row in rows) or asked.only and program.stem not in asked.only:
             continue
         print(program.stem, flush=True)
-        rows.append(of_program(os.path.abspath(asked.faultline), asked.python, program, asked.try_all))
+        rows.append(of_program(os.path.abspath(asked.faultline), asked.python, program, asked.try_all, asked.reports))
         print(f"  {rows[-1]['verdict']}, {rows[-1]['seconds']:.0f} s", flush=True)
         if asked.results:
             asked.results.write_text(json.dumps(rows, indent=1))
