@@ -17,10 +17,11 @@ _PAGE = 4096
 class Holding:
     """An allocation, or none (0: of no bytes, or not on the GPU), and how many arrays have it."""
 
-    __slots__ = ("allocation", "arrays", "bytes")
+    __slots__ = ("allocation", "arrays", "bytes", "is_loose")
 
-    def __init__(self, allocation: int):
+    def __init__(self, allocation: int, is_loose: bool = False):
         self.allocation, self.arrays, self.bytes = allocation, 0, 0
+        self.is_loose = is_loose  # it was counted as large as it can be, and may be smaller
 
     def let_go(self, session) -> None:
         """One array fewer has it."""

@@ -1,5 +1,8 @@
 """Sizes that a graph does not tell: what pipelines yield, functions for shapes of any size, loops, numbers that decide sizes, large arrays of NumPy's. By hand, or beside the same program with sizes that are told."""
 
+import json
+import subprocess
+
 import pytest
 from dry import H200, T4, dry_run, interpreter_with
 from test_tensorflow import HEAD, MIB, ONE
@@ -236,6 +239,45 @@ def test_sizes_that_numbers_decide_are_taken_as_large_as_they_can_be(plan, case)
     assert ran.status == 0 and ran.summary["unplanned"] is None, ran.err
     assert least <= ran.summary["peak_allocated"] / MIB <= 3 * least
     assert any(note.get("most") for note in ran.notes()) == is_most
+
+
+# 256 MiB of rows and 64 times as much of what is made of them, or of those that are chosen: at most; at least what does not depend on the choice.
+ROWS = "x = tf.random.normal([1 << 20, 64])\nw = tf.Variable(tf.ones([64, 4096]))\nmask = tf.function(lambda x: tf.boolean_mask(x, x[:, 0] > 0))\n"
+LOOSE = {
+    "in a function": ("tf.function(lambda x: tf.reduce_sum(mask(x) @ w))(x)\n", 256),
+    "in a branch": ("@tf.function\ndef g(x):\n    k = mask(x) if x[0, 0] > 0 else mask(-x)\n    return tf.reduce_sum(k @ w)\ng(x)\n", 256),
+    "in a loop": ("@tf.function\ndef g(x):\n    all = 0.0\n    for i in tf.range(2): all += tf.reduce_sum(mask(x) @ w)\n    return all\ng(x)\n", 256),
+    "from one function to the next": ("k = mask(x)\ny = tf.function(lambda k: k @ w, input_signature=[tf.TensorSpec([None, 64])])(k)\n", 256),
+    "with a gradient": ("@tf.function\ndef g(x):\n    with tf.GradientTape() as t:\n        loss = tf.reduce_sum(tf.tanh(mask(x) @ w))\n    return t.gradient(loss, [w])\ng(x)\n", 256),
+    "as a shape": ("g = tf.function(lambda x: tf.reduce_sum(tf.zeros([tf.shape(mask(x))[0], 4096]) + 1.0))\ng(x)\n", 256),
+    "nothing is chosen": ("y = tf.function(lambda x: x[: 1 << 18] @ w)(x)\n", 4352),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LOOSE)
+def test_what_may_be_smaller_is_an_interval(binary, tmp_path, case):
+    program, least = LOOSE[case]
+    (tmp_path / "train.py").write_text(HEAD + ROWS + program)
+    command = [binary, "plan", "--gpu", "12GiB", "--no-try", "-o", "run", "--", interpreter_with("tensorflow"), "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    told = json.loads((tmp_path / "run" / "report.json").read_text())["plan"]
+    if case == "nothing is chosen":
+        assert done.returncode == 0 and told["verdict"] == "fits" and told["needed_least"] == 0
+        return
+    assert least < told["needed_least"] / MIB < least + 2500, done.stderr
+    assert told["needed_most"] / MIB > 16384
+    assert "MAY NOT FIT" in done.stderr
+
+
+def test_an_array_that_grows_is_stacked_as_long_as_it_has_become(plan):
+    ran = plan(
+        "@tf.function\ndef g(x):\n    a, i = tf.TensorArray(tf.float32, 0, dynamic_size=True), 0\n"
+        "    while i < 20:\n        a = a.write(i, x + tf.cast(i, tf.float32))\n        i += 1\n"
+        "    return tf.reduce_sum(a.stack())\ng(tf.zeros([4 << 20]))\n",
+        gpu=H200,
+    )
+    assert ran.status == 0, ran.err
+    assert 41 * 16 <= ran.summary["peak_allocated"] / MIB <= 44 * 16
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,9 @@ requests with each at its least and each at its most, and what the program needs
 from __future__ import annotations
 
 
+OF_VALUES = "results whose size depends on values"
+
+
 class Estimated(int):
     """likely bytes, between least and most; what: what is estimated, as a reader would call it ("cuDNN's workspaces")."""
 
@@ -29,6 +32,11 @@ class Estimated(int):
     @property
     def is_open(self) -> bool:
         return self.least != self.most
+
+
+def size_from_values(most: int) -> Estimated:
+    """Of a result that was counted as large as it can be."""
+    return Estimated(most, 0, most, OF_VALUES)
 
 
 def may_be_taken(size_bytes: int) -> bool:

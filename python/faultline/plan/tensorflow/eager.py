@@ -14,6 +14,7 @@ from ...common.holdings import Holding, zeros
 from ...common.shared_memory import SharedMemory
 from ..session import stand_in_reads
 from ..session.device import OutOfMemory
+from ..session.estimates import size_from_values
 from ..session.session import current
 from . import host_arrays, operation_kinds
 
@@ -241,8 +242,8 @@ class Eager:
 
         return told
 
-    def take_all(self, told, name: str) -> list[Holding]:
-        """Memory for each result, or TensorFlow's own error."""
+    def take_all(self, told, name: str, is_loose: bool = False) -> list[Holding]:
+        """Memory for each result, or TensorFlow's own error. is_loose: they may be smaller."""
         session, holdings = self._session, []
         stack = session.here()
         line = session.line_name()
@@ -250,7 +251,8 @@ class Eager:
             size = shapes.bytes_of(shape, dtype) if shapes.is_on_gpu(dtype.name) else 0
             try:
                 tensor = session.device.tensor(tuple(shape), dtype.name, name, line)
-                holdings.append(Holding(session.take(size, stack, tensor)))
+                taken = session.take(size_from_values(size) if is_loose else size, stack, tensor)
+                holdings.append(Holding(taken, is_loose))
             except OutOfMemory:
                 for holding in holdings:
                     session.give_back(holding.allocation)
@@ -292,9 +294,9 @@ class Eager:
         except Exception:  # of a type that cannot be handed over
             return self.unwatched(tf.zeros, shape, dtype)
 
-    def _hold_new(self, tensor, name: str, stand_in: bool = False) -> None:
+    def _hold_new(self, tensor, name: str, stand_in: bool = False, is_loose: bool = False) -> None:
         if self._session.tensors.of(tensor) is not None or not hasattr(tensor, "dtype"):
             return
         if tensor.shape.is_fully_defined():
-            (holding,) = self.take_all([(shapes.dims(tensor), tensor.dtype)], name)
+            (holding,) = self.take_all([(shapes.dims(tensor), tensor.dtype)], name, is_loose)
             self._session.tensors.follow(tensor, holding, stand_in)

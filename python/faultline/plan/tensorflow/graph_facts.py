@@ -139,6 +139,7 @@ class Facts:
         self.most: set[str] = (
             set() if around is None else around.most
         )  # operations whose results were counted as large as they can be
+        self.loose: set[int] = set()  # the ids of tensors that have these sizes or sizes that come of them: they may be smaller
 
     def shape(self, tensor) -> tuple | None:
         """All of it, or None."""
@@ -158,7 +159,7 @@ class Facts:
         if numbers is not None:
             self._numbers[id(tensor)] = numbers
 
-    def give_outside(self, tensor, value, is_stand_in: bool) -> None:
+    def give_outside(self, tensor, value, is_stand_in: bool, is_loose: bool = False) -> None:
         """Of an argument of the program's, or what an iterator of its yields: a tensor, with numbers unless it is a stand-in. Raises OtherFacts where these are those of another run."""
         shape = shapes.dims(value) if value.shape.is_fully_defined() else None
         key = id(tensor)
@@ -170,6 +171,8 @@ class Facts:
             self.values.give(tensor, value)
         if shape is not None:
             self.shapes[key] = shape
+        if is_loose:
+            self.loose.add(key)
         few = not is_stand_in and shape is not None and math.prod(shape) <= _FEW and shapes.is_plain(value.dtype)
 
         def read():
@@ -189,6 +192,8 @@ class Facts:
         shape = other.shape(there)
         if shape is not None:
             self.shapes[id(tensor)] = shape
+        if id(there) in other.loose:
+            self.loose.add(id(tensor))
         self._sources[id(tensor)] = lambda: other.numbers(there)
         self.values.follow(tensor, other.values, there)
 
@@ -291,6 +296,8 @@ class Facts:
 
     def infer(self, step: Step) -> None:
         """The shapes of its results that the graph does not tell."""
+        if not self.loose.isdisjoint(step.ids):
+            self.loosen(step)
         if all(self.shape_of(out) is not None for out in step.outputs):
             return
         given = [self.numbers(one) if one.dtype.base_dtype.is_integer else None for one in step.inputs]
@@ -306,6 +313,14 @@ class Facts:
                 if shape is not None and self.shape_of(out) is None:
                     self.shapes[out.id] = shape
                     self.most.add(step.name)
+                    self.loose.add(out.id)
+
+    def loosen(self, step: Step) -> None:
+        """An argument may be smaller: so may results be whose shape the graph does not tell, and numbers that may be somebody's shape."""
+        for out in step.outputs:
+            known = shapes.is_known(out.shape)
+            if not known or (out.dtype.is_integer and math.prod(out.shape) <= _FEW):
+                self.loose.add(out.id)
 
     def most_true(self, tensor, depth: int = 0) -> int:
         """No more of its elements can be other than zero: where few were put into many, few are."""

@@ -46,7 +46,9 @@ class _Call:
         for facts in self._facts(graph):
             try:
                 for tensor, value in zip(graph.inputs, self.arguments):
-                    facts.give_outside(tensor, value, session.eager.is_stand_in(value))
+                    known = session.tensors.of(value)
+                    is_loose = known is not None and known.holding.is_loose
+                    facts.give_outside(tensor, value, session.eager.is_stand_in(value), is_loose)
                 return walk.through(session, graph, operations, outputs, given, facts, self.elements)
             except OtherFacts:
                 self.elements.rewind()
@@ -81,6 +83,8 @@ class _Call:
         session, outputs = self.session, list(self.function.graph.outputs)
         given = any(map(session.eager.is_stand_in, self.arguments))
         is_small = outcome.work <= left_out.MOST_WORK and not (outcome.unknown and self._has_large_arguments())
+        # what stands in for numbers does not say how many of them are chosen
+        is_small = is_small and not (given and any(id(one) in outcome.facts.loose for one in outputs))
         if (session.all_real or is_small) and outcome.runs_here:
             again = self._arguments_again()
             if again is not None:
@@ -147,9 +151,10 @@ def install(session) -> None:
         if stand_in:
             for resource in outcome.assigned.values():
                 session.eager.shared.mark(resource)
-        for result in results or ():
+        for result, output in zip(results or (), self.graph.outputs):
             if isinstance(result, ops.EagerTensor):
-                session.eager._hold_new(result, "tf.function", stand_in)
+                is_loose = stand_in and id(output) in outcome.facts.loose
+                session.eager._hold_new(result, "tf.function", stand_in, is_loose)
         session.tick()  # what was traced is counted before the time is over
         return results
 

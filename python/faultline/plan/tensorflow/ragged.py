@@ -15,6 +15,7 @@ def come_to(walk, step) -> bool:
             walk.facts.give(step.outputs[0].tensor, shape)
             if is_most:
                 walk.outcome.most.add(step.name)
+                walk.facts.loose.add(step.outputs[0].id)
     return False
 
 

@@ -103,7 +103,8 @@ def _put(walk, step) -> None:
     pushed = step.kind == "TensorListPushBack"
     if not pushed:
         known.replace_zeros()
-    if pushed and known.length is not None:
+        _grow(walk, step, known)
+    elif known.length is not None:
         known.length += 1
     known.itemsize = item.dtype.base_dtype.size or 0
     if (shape := walk.facts.shape(item)) is not None:
@@ -112,6 +113,16 @@ def _put(walk, step) -> None:
     holding = walk.holding_of(item)
     if holding is not None:
         known.kept.append(KeptTensor(walk.session, holding))
+
+
+def _grow(walk, step, known: TensorList) -> None:
+    """An array that grows with what is put in (TensorArray with dynamic_size)."""
+    attributes = step.operation.node_def.attr
+    if known.length is None or not attributes["resize_if_index_out_of_bounds"].b:
+        return
+    at = _size(walk.facts.numbers(step.inputs[1]))
+    # where it is not known, each that is put in is one more
+    known.length = max(known.length, len(known.kept) + 1 if at is None else at + 1)
 
 
 def _same_numbers(before, now):

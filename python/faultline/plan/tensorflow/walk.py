@@ -16,6 +16,7 @@ from ..._file_owner import is_library, is_own
 from ...common import tensorflow_shapes as shapes
 from ...common.holdings import Holding
 from ..session.device import OutOfMemory
+from ..session.estimates import size_from_values
 from ..session.unplannable import Unplannable
 from . import calls, cudnn_recurrent, left_out, operation_kinds, pipelines, ragged, tensor_lists
 from .graph_facts import Facts, Prepared, Step
@@ -214,7 +215,10 @@ class Walk:
         if shared is not None:
             self.share_holding(shared, out)
         else:
-            self.taken[out.id] = self.take(shapes.bytes_of(shape, out.dtype), shape, out.dtype_name, step)
+            size = shapes.bytes_of(shape, out.dtype)
+            if out.id in self.facts.loose:
+                size = size_from_values(size)
+            self.taken[out.id] = self.take(size, shape, out.dtype_name, step)
         if not is_used:
             self.drop(out.id)
 

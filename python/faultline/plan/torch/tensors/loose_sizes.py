@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import torch
 
-from ...session.estimates import Estimated
+from ...session.estimates import OF_VALUES, Estimated
 from ...session.unplannable import Unplannable, first_sentence
 
 aten = torch.ops.aten
-WHAT = "results whose size depends on values"
 
 
 class Loose(NamedTuple):
@@ -125,11 +124,11 @@ def _is_meant(memory, size: int, dim: int) -> bool:
 
 
 def _estimated(size_bytes: int, firm: float, most: float) -> Estimated:
-    return Estimated.at_ends(size_bytes, int(size_bytes * firm), round(size_bytes * most), WHAT)
+    return Estimated.at_ends(size_bytes, int(size_bytes * firm), round(size_bytes * most), OF_VALUES)
 
 
 def of_temporary(memory, size_bytes: int):
     """What an operation on such a tensor takes meanwhile."""
     largest = size_bytes.most if isinstance(size_bytes, Estimated) else size_bytes
     least = size_bytes if all(firm == 1.0 for firm, _ in memory.loose.values()) else 0
-    return Estimated(size_bytes, least, round(largest * max(1.0, *(most for _, most in memory.loose.values()))), WHAT)
+    return Estimated(size_bytes, least, round(largest * max(1.0, *(most for _, most in memory.loose.values()))), OF_VALUES)
