@@ -366,6 +366,12 @@ TEST(PlanText, WhatIsSaidFollowsWhatWasSeen) {
       {[](Plan&) {}, "DOES NOT FIT", "so it may need less"},
       {[](Plan& plan) { plan.stopped.clear(); }, "It needs 18.00 GiB and the GPU has 14.00 GiB: 4.00 GiB too little.",
        "at least"},
+      {[](Plan& plan) {
+         plan.stopped.clear();
+         plan.needed_least_bytes = 16 * kGiB, plan.needed_most_bytes = 20 * kGiB;
+       },
+       "It needs 16.00 GiB to 20.00 GiB and the GPU has 14.00 GiB: at least 2.00 GiB too little.",
+       "4.00 GiB too little"},
       {[](Plan& plan) { plan.stopped = "after 437 optimizer steps"; },
        "As far as it was run it needs 18.00 GiB and the GPU has 14.00 GiB: at least 4.00 GiB too little.",
        "It needs 18.00 GiB"},

@@ -193,6 +193,15 @@ std::string cut_text(const Plan& plan) {
                           : "";
 }
 
+// Of a need that is an interval, what is missing in any case.
+std::string missing_text(const Plan& plan) {
+  const bool is_open = plan.needed_least_bytes != 0 && plan.needed_least_bytes < plan.most_needed();
+  const std::uint64_t capacity_bytes = plan.gpu->capacity_bytes;
+  const bool is_sure = is_open && plan.needed_least_bytes > capacity_bytes;
+  return (is_open || !plan.is_known_in_all() ? "at least " : "") +
+         format_bytes(is_sure ? plan.needed_least_bytes - capacity_bytes : plan.missing_bytes());
+}
+
 // Brief: what makes the verdict worth less stays, in a few words; how its numbers come about goes.
 std::string sizes_of(const Plan& plan, bool brief) {
   const std::string needed = needed_text(plan);
@@ -218,14 +227,15 @@ std::string sizes_of(const Plan& plan, bool brief) {
       if (plan.missing_bytes() == 0)
         return std::string("A request could not be served.") +
                (plan.needed_is_least ? " What it needs in all is not known." : "") + cut_text(plan);
-      return (plan.is_known_in_all() ? fmt::format("It needs {} and the GPU has {}: {} too little.", needed, capacity,
-                                                   format_bytes(plan.missing_bytes()))
+      return (plan.is_known_in_all()
+                  ? fmt::format("It needs {} and the GPU has {}: {} too little.", needed, capacity, missing_text(plan))
               : plan.needed_is_least
-                  ? fmt::format("It needs at least {} and the GPU has {}: at least {} too little. What it takes after "
-                                "that is not known.",
-                                needed, capacity, format_bytes(plan.missing_bytes()))
-                  : fmt::format("As far as it was run it needs {} and the GPU has {}: at least {} too little.", needed,
-                                capacity, format_bytes(plan.missing_bytes()))) +
+                  ? fmt::format(
+                        "It needs at least {} and the GPU has {}: {} too little. What it takes after that is not "
+                        "known.",
+                        needed, capacity, missing_text(plan))
+                  : fmt::format("As far as it was run it needs {} and the GPU has {}: {} too little.", needed, capacity,
+                                missing_text(plan))) +
              (plan.failed_in_step > 1
                   ? fmt::format(" It fits until step {}, which fails.", format_count(plan.failed_in_step))
                   : "") +
@@ -476,10 +486,8 @@ static std::string verdict_words(const Plan& plan) {
       return fmt::format("fits until about {} {}", unit_text(plan), format_count(plan.until_step));
     case Verdict::kUnplanned: return "not planned: " + plan.unplanned;
     case Verdict::kDoesNotFit:
-      return (plan.missing_bytes() == 0
-                  ? std::string("does not fit")
-                  : fmt::format("does not fit, {}{} too little", plan.is_known_in_all() ? "" : "at least ",
-                                format_bytes(plan.missing_bytes()))) +
+      return (plan.missing_bytes() == 0 ? std::string("does not fit")
+                                        : fmt::format("does not fit, {} too little", missing_text(plan))) +
              (plan.interrupted ? " (the plan was stopped by a signal)" : "");
     case Verdict::kMeasured:
       if (plan.filling) return "what it needs depends on the GPU, and none was named (--gpu)" + beside_verdict(plan);
