@@ -106,6 +106,17 @@ CUTS = {
 }
 
 
+def test_what_lies_between_the_pieces_of_a_cut_map_is_not_judged():
+    pool = forms.situation("fragmented")
+    lines = lines_of(pool, forms.FORMS[-1])
+    judged = [
+        {one["rule"] for one in explain("".join(given) + forms.failure(pool))["findings"]}
+        for given in (lines, CUTS["the middle"](lines))
+    ]
+    assert ["memory/fragmentation" in rules for rules in judged] == [True, False]
+    assert all("memory/out-of-memory" in rules for rules in judged)
+
+
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("form", forms.FORMS)
 def test_a_cut_map_claims_nothing_false(form, cut):

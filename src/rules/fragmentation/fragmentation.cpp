@@ -92,17 +92,16 @@ Waste waste_of(Case& subject, std::size_t slot, const UsageMoment& moment) {
   return waste;
 }
 
-// Of two maps that are mixed nothing tells which pool is which.
-bool is_of_mixed_maps(const Waste& waste) {
+// Of two maps that are mixed nothing tells which pool is which, and of one of which lines are missing what lies between its pieces.
+bool is_of_unclear_map(const Waste& waste) {
   if (!waste.shortage || !waste.shortage->pool) return false;
   const DumpedPool* const pool = waste.subject.statements().pool_of(waste.shortage->pool->name);
-  return pool != nullptr && pool->is_mixed;
+  return pool != nullptr && (pool->is_mixed || pool->unread_bytes != 0 || pool->unplaced.max != 0);
 }
 
 bool is_worth_telling(const Waste& waste) {
   const FreeSpace& space = waste.space;
   if (!waste.broke_it() && (space.pinned_free_bytes < kLeastBytes || waste.share() < kLeastShare)) return false;
-  if (is_of_mixed_maps(waste)) return false;
   if (space.segments.size() != 1) return true;
   // A pool that takes all at once has its free memory in one piece with the rest: it is room, not waste.
   if (waste.is_too_little() && waste.shortage && waste.shortage->pool) return false;
@@ -203,13 +202,17 @@ void try_settings(const Waste& waste, Finding& finding) {
 
 }  // namespace
 
-void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
+void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
   const Facts& facts = subject.facts();
   for (std::size_t slot = 0; slot < facts.usage.size(); ++slot) {
     const DeviceUsage& usage = facts.usage[slot];
     const UsageMoment& moment = usage.failures.empty() ? usage.peak_reserved : usage.failures.back();
     if (moment.reserved == 0) continue;
     const Waste waste = waste_of(subject, slot, moment);
+    if (is_of_unclear_map(waste)) {
+      not_judged.push_back({"memory/fragmentation", "lines of the pool's map are missing, or lie between another's"});
+      continue;
+    }
     if (!is_worth_telling(waste)) continue;
     const std::vector<Pins> pins = pins_by_line(facts, waste.space);
     if (pins.empty()) continue;
