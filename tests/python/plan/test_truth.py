@@ -119,6 +119,17 @@ def test_there_is_one_gpu(dry_run):
     assert ran.status == 0 and ran.out == "", ran.out + ran.err
 
 
+def test_a_generator_is_where_it_was_made(dry_run):
+    ran = dry_run(
+        "import torch\n"
+        "print(torch.Generator().device, torch.Generator('cuda').device, torch.Generator(device='cuda:0').manual_seed(3).device)\n"
+        "g = torch.Generator(device='cuda')\n"
+        "print(torch.randn(3, generator=g, device='cuda').device, torch.randperm(5, generator=g, device='cuda').device)\n"
+        "print(torch.rand(2, generator=torch.Generator().manual_seed(0)).device)\n"
+    )
+    assert ran.out.split() == ["cpu", "cuda:0", "cuda:0", "cuda:0", "cuda:0", "cpu"], ran.out + ran.err
+
+
 # What is read, and what it can be.
 RANGES = {
     "F.cross_entropy(out, labels)": "0 <= v",

@@ -453,9 +453,16 @@ def _patch_generator() -> None:
     class Generator(original):
         """A generator of the GPU: the numbers are the host's."""
 
+        _place = None
+
         def __new__(cls, device="cpu"):
+            made = original.__new__(cls, "cpu")
             if torch.device(device).type == "cuda":
-                places.of(device)
-            return original.__new__(cls, "cpu")
+                made._place = places.of(device)
+            return made
+
+        @property
+        def device(self):
+            return original.device.__get__(self) if self._place is None else torch.device("cuda", self._place)
 
     torch.Generator = Generator
