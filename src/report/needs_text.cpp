@@ -28,6 +28,14 @@ std::string estimate_text(const Plan& plan) {
   return " Estimated between a least and a most: " + what + ".";
 }
 
+std::string missing_text(const Plan& plan) {
+  const bool is_open = plan.needed_least_bytes != 0 && plan.needed_least_bytes < plan.most_needed();
+  const std::uint64_t capacity_bytes = plan.gpu->capacity_bytes;
+  const bool is_sure = is_open && plan.needed_least_bytes > capacity_bytes;
+  return (is_sure || !plan.is_known_in_all() ? "at least " : "") +
+         format_bytes(is_sure ? plan.needed_least_bytes - capacity_bytes : plan.missing_bytes());
+}
+
 // PyTorch keeps what it took for reuse; where that is more than it needs, both are said, so that the sum at the peak is explained.
 std::string taken_text(const Plan& plan) {
   const bool shrinks =

@@ -193,15 +193,6 @@ std::string cut_text(const Plan& plan) {
                           : "";
 }
 
-// Of a need that is an interval, what is missing in any case.
-std::string missing_text(const Plan& plan) {
-  const bool is_open = plan.needed_least_bytes != 0 && plan.needed_least_bytes < plan.most_needed();
-  const std::uint64_t capacity_bytes = plan.gpu->capacity_bytes;
-  const bool is_sure = is_open && plan.needed_least_bytes > capacity_bytes;
-  return (is_open || !plan.is_known_in_all() ? "at least " : "") +
-         format_bytes(is_sure ? plan.needed_least_bytes - capacity_bytes : plan.missing_bytes());
-}
-
 // Brief: what makes the verdict worth less stays, in a few words; how its numbers come about goes.
 std::string sizes_of(const Plan& plan, bool brief) {
   const std::string needed = needed_text(plan);
