@@ -45,10 +45,10 @@ int diff(const DiffOptions& options) {
   const Comparison change = compare(*before, *after);
   const ComparedReports compared{*before, *after};
   const int status = change.grew() ? kFindings : kClean;
-  if (options.output.format == "json") return write_out(to_json(change, compared), status);
+  if (options.output.format == format_name::kJson) return write_out(to_json(change, compared), status);
   TerminalOptions terminal = terminal_options(options.output);
   terminal.verbose = options.output.verbose != 0;
-  if (options.output.format == "markdown")
+  if (options.output.format == format_name::kMarkdown)
     return write_out(to_markdown(change, compared, {terminal.cwd, FAULTLINE_VERSION}), status);
   return write_out(to_terminal(change, compared, terminal), status);
 }
@@ -68,7 +68,7 @@ void add_diff(CLI::App& app, int& status) {
   verb->footer(
       "Exit status: 0 no peak is higher and there is no new error or warning, 1 there is, 2 bad usage, or an input "
       "that cannot be read or holds no memory that was measured, 3 internal error.");
-  add_output_options(*verb, options->output, {"markdown"});
+  add_output_options(*verb, options->output);
   verb->callback([options, &status] { status = diff(*options); });
 }
 

@@ -75,7 +75,7 @@ int run_doctor(const OutputOptions& output) {
   const Machine machine = look_at_machine();
   const std::vector<Ability> abilities = judge_machine(machine);
   const int status = main_jobs_work(abilities) ? kClean : kFindings;
-  if (output.format == "json")
+  if (output.format == format_name::kJson)
     return write_out(
         escaped_json(json_of(machine, abilities).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"), status);
   // else it is for a program: a line each

@@ -1,10 +1,11 @@
 // explain FILE…: finds out what each FILE is, and explains it.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 
 #include "cli/options.h"
-#include "cli/perfetto.h"
 #include "models/gpus.h"
 #include "process/overwriting.h"
 #include "process/progress.h"
@@ -13,12 +14,9 @@
 #include "sources/input.h"
 #include "sources/source.h"
 #include "trace/file_writer.h"
-#include "trace/text.h"
 
 namespace faultline::cli {
 namespace {
-
-constexpr const char* kTextTrace = "text-trace";
 
 struct ExplainOptions {
   std::vector<std::string> paths;
@@ -90,37 +88,24 @@ int explain(const ExplainOptions& options) {
   if (gpu) say_gpu(*gpu, inputs);
   share_device_sizes(inputs);
   const bool has_report = std::any_of(inputs.begin(), inputs.end(), [](const Input& i) { return !i.report.empty(); });
-  if (has_report &&
-      (!options.save_trace.empty() || options.output.format == kTextTrace || options.output.format == kPerfetto))
+  RecordingsForm* const write_recordings = options.output.writes_recordings();
+  if (has_report && (!options.save_trace.empty() || write_recordings != nullptr))
     return fail("a report holds no events, so there is no trace to write; give the recording itself");
   if (has_report && gpu) hint("--gpu: a report is shown as it was written");
   if (!options.save_trace.empty()) {
     if (Status saved = save_trace(options, inputs); !saved) return fail(saved.error().message());
   }
   if (inputs.empty()) return status;
-  if (options.output.format == kTextTrace) {
-    if (inputs.size() == 1 && inputs.front().parts.size() == 1)
-      return progress.reset(), write_out(trace_to_text(inputs.front().parts.front().trace), status);
-    return fail(
-        "--format text-trace writes one trace, and this has several: name the file of one process, for example "
-        "FOLDER/process-12.faultline");
-  }
   progress->step("judging what was recorded");
-  if (options.output.format == kPerfetto) {
-    const std::vector<view::Viewed> viewed = look_at_each(inputs);
-    for (const view::Viewed& one : viewed) status = std::max(status, exit_status(one.report));
-    progress.reset();
-    return write_perfetto(viewed, status);
-  }
+  if (write_recordings != nullptr)
+    return write_recordings({inputs, status, exit_status, [&] { progress.reset(); }});
   std::vector<Report> reports;
   for (const Input& input : inputs) {
     reports.push_back(make_report(input));
     status = std::max(status, exit_status(reports.back()));
   }
   progress.reset();
-  std::string text = rendered(reports, options.output);
-  if (options.output.format == "json" && reports.size() == 1 && options.paths.size() > 1) text = "[" + text + "]\n";
-  return write_out(text, status);
+  return write_out(rendered(reports, options.output, STDOUT_FILENO, options.paths.size() > 1), status);
 }
 
 }  // namespace
@@ -136,9 +121,7 @@ void add_explain(CLI::App& app, int& status) {
   verb->footer(
       "Exit status: 0 no error and no warning, 1 at least one, 2 bad usage, or an input that cannot be read or holds "
       "no GPU error, 3 internal error.");
-  std::vector<std::string> formats = kExchangeFormats;
-  formats.push_back(kTextTrace);
-  add_output_options(*verb, options->output, formats);
+  add_output_options(*verb, options->output);
   verb->callback([options, &status] { status = explain(*options); });
 }
 

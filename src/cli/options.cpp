@@ -13,9 +13,8 @@
 #include "base/environment.h"
 #include "process/installation.h"
 #include "process/terminal.h"
+#include "report/exchange/exchange.h"
 #include "report/exit_status.h"
-#include "report/json.h"
-#include "report/neighbours/exchange.h"
 #include "report/rule_pages.h"
 #include "view/snippets.h"
 
@@ -30,27 +29,31 @@ std::string rule_page(std::string_view rule) {
 
 }  // namespace
 
-void add_format_option(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats) {
-  std::string words = "terminal (default), json";
-  for (const std::string& more : more_formats) words += ", " + more;
-  more_formats.insert(more_formats.begin(), {"terminal", "json"});
-  options.format = environment("FAULTLINE_FORMAT").empty() ? "terminal" : environment("FAULTLINE_FORMAT");
+void add_format_option(CLI::App& verb, OutputOptions& options) {
+  std::string words;
+  std::vector<std::string> names;
+  for (const Format& format : all_formats()) {
+    if (!format.is_of(verb.get_name())) continue;
+    words += (words.empty() ? "" : ", ") + std::string(format.name) +
+             (format.name == format_name::kTerminal ? " (default)" : "");
+    names.emplace_back(format.name);
+  }
+  if (const std::string wanted = environment("FAULTLINE_FORMAT"); !wanted.empty()) options.format = wanted;
   CLI::Option* given = verb.add_option("--format", options.format, words + "; FAULTLINE_FORMAT does the same")
-                           ->check(CLI::IsMember(more_formats))
+                           ->check(CLI::IsMember(names))
                            ->option_text("FORM");
   // Not by the option's own means: they ask every verb, and not all have all forms.
-  verb.parse_complete_callback([&options, given, known = CLI::IsMember(more_formats)]() mutable {
-    if (options.format == kPerfetto && ::isatty(STDOUT_FILENO) != 0)
-      throw CLI::ValidationError("--format perfetto",
-                                 "this is no text for a terminal: write it to a file, as in > trace.perfetto");
-    if (given->count() != 0) return;
-    if (const std::string problem = known(options.format); !problem.empty())
-      throw CLI::ValidationError("FAULTLINE_FORMAT", problem);
+  verb.parse_complete_callback([&options, given, known = CLI::IsMember(names)]() mutable {
+    const std::string problem = known(options.format);
+    if (!problem.empty() && given->count() == 0) throw CLI::ValidationError("FAULTLINE_FORMAT", problem);
+    if (problem.empty() && format_named(options.format).is_binary && ::isatty(STDOUT_FILENO) != 0)
+      throw CLI::ValidationError("--format " + options.format,
+                                 "this is no text for a terminal: write it to a file, as in > trace." + options.format);
   });
 }
 
-void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats) {
-  add_format_option(verb, options, std::move(more_formats));
+void add_output_options(CLI::App& verb, OutputOptions& options) {
+  add_format_option(verb, options);
   verb.add_flag("--verbose,-v", options.verbose,
                 "a page instead of a dozen lines: who holds the memory, what else was tried; -vv everything, also the "
                 "numbers behind it and memory over time; FAULTLINE_VERBOSE=1 or 2 does the same");
@@ -115,20 +118,10 @@ TerminalOptions terminal_options(const OutputOptions& options, int descriptor) {
   return terminal;
 }
 
-std::string rendered(std::span<const Report> reports, const OutputOptions& options, int descriptor) {
+std::string rendered(std::span<const Report> reports, const OutputOptions& options, int descriptor, bool as_list) {
   const TerminalOptions terminal = terminal_options(options, descriptor);
-  const ExchangeOptions exchange{terminal.cwd, FAULTLINE_VERSION, rule_page};
-  if (options.format == "sarif") return to_sarif(reports, exchange);
-  if (options.format == "markdown") return to_markdown(reports, exchange);
-  if (options.format == "github") return to_github(reports, exchange);
-  if (options.format == "junit") return to_junit(reports, exchange);
-  const bool json = options.format == "json";
-  std::string text;
-  for (const Report& report : reports) {
-    if (!text.empty()) text += json ? ",\n" : "\n";
-    text += json ? to_json(report) : to_terminal(report, terminal);
-  }
-  return json && reports.size() != 1 ? "[" + text + "]\n" : text;
+  return format_named(options.format)
+      .of_reports(reports, {terminal, {terminal.cwd, FAULTLINE_VERSION, rule_page}, as_list});
 }
 
 int tell_run(const Report& report, const OutputOptions& options, const std::string& kept_in) {

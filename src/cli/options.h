@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/formats.h"
 #include "process/hint.h"
 #include "process/own_folder.h"
-#include "report/report.h"
-#include "report/terminal.h"
 #include "sources/input.h"
 #include "trace/trace.h"
 
@@ -25,19 +24,17 @@ using namespace process;  // what most verbs are made of
 enum ExitStatus { kClean = 0, kFindings = 1, kBadInput = 2, kInternalError = 3 };
 
 struct OutputOptions {
-  std::string format = "terminal";
+  std::string format{format_name::kTerminal};
   int verbose = 0;  // 0: a dozen lines; 1: a screen; 2: everything
   bool no_colour = false;
 
-  bool is_for_people() const { return format == "terminal"; }
+  bool is_for_people() const { return format == format_name::kTerminal; }
+  auto writes_recordings() const { return format_named(format).of_recordings; }  // null: it is a form of reports
 };
-// A form of recordings, not of reports (cli/perfetto.cpp).
-inline constexpr const char* kPerfetto = "perfetto";
-// The forms that a report has for other tools, beside JSON.
-inline const std::vector<std::string> kExchangeFormats = {"sarif", "markdown", "github", "junit", kPerfetto};
-void add_format_option(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats = {});
-// That one and the others; a verb may have formats of its own.
-void add_output_options(CLI::App& verb, OutputOptions& options, std::vector<std::string> more_formats = {});
+// --format, with the forms that the verb has by the table (cli/formats.h).
+void add_format_option(CLI::App& verb, OutputOptions& options);
+// That one and the others.
+void add_output_options(CLI::App& verb, OutputOptions& options);
 
 // Prints "faultline: SENTENCE" to standard error and returns the status for it.
 int fail(const std::string& sentence, ExitStatus status = kBadInput);
@@ -55,7 +52,8 @@ int write_out(const std::string& text, int status, int descriptor = 1);
 TerminalOptions terminal_options(const OutputOptions& options, int descriptor = 1);
 
 // For that terminal, or for the tool that was named; several reports are one document.
-std::string rendered(std::span<const Report> reports, const OutputOptions& options, int descriptor = 1);
+std::string rendered(std::span<const Report> reports, const OutputOptions& options, int descriptor = 1,
+                     bool as_list = false);
 
 // The report of a run, with where it is kept: for other tools to standard output, else to standard error, behind what the program printed. The report's own status.
 int tell_run(const Report& report, const OutputOptions& options, const std::string& kept_in);

@@ -1,17 +1,21 @@
-#include "cli/perfetto.h"
+// --format perfetto: what was recorded, for Perfetto's viewer.
+#include "view/perfetto.h"
+
+#include <algorithm>
 
 #include "cli/options.h"
-#include "view/perfetto.h"
 
 namespace faultline::cli {
 
-std::vector<view::Viewed> look_at_each(std::span<const Input> inputs) {
+// Each is judged once: the report of what is written is in it. The status of an input with nothing to draw is that of bad input.
+int write_perfetto(const Recordings& recordings) {
   std::vector<view::Viewed> viewed;
-  for (const Input& input : inputs) viewed.push_back(view::look_at(input));
-  return viewed;
-}
-
-int write_perfetto(const std::vector<view::Viewed>& viewed, int status) {
+  int status = recordings.status;
+  for (const Input& input : recordings.inputs) viewed.push_back(view::look_at(input));
+  for (const view::Viewed& one : viewed) {
+    if (recordings.judged) status = std::max(status, recordings.judged(one.report));
+  }
+  if (recordings.ready) recordings.ready();
   for (const view::Viewed& one : viewed) {
     for (const std::string& sentence : one.left_out) hint(sentence);
     if (one.scenes.empty() && viewed.size() > 1)

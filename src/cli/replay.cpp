@@ -12,7 +12,6 @@
 #include "base/safe_text.h"
 #include "base/units.h"
 #include "cli/options.h"
-#include "cli/perfetto.h"
 #include "facts/facts.h"
 #include "fmt/format.h"
 #include "models/gpus.h"
@@ -180,8 +179,8 @@ Status check(const ReplayArguments& arguments) {
     return Error{"--save-trace: " + output + " is the input itself; give another name", {}, {}};
   if (!may_be_overwritten(output))
     return Error{"--save-trace: " + output + " is there already and is no Faultline trace; give another name", {}, {}};
-  if (arguments.search && arguments.output.format == kPerfetto)
-    return Error{"--format perfetto takes one replay, not with --search", {}, {}};
+  if (arguments.search && arguments.output.writes_recordings() != nullptr)
+    return Error{"--format " + arguments.output.format + " takes one replay, not with --search", {}, {}};
   if (arguments.search && !output.empty()) return Error{"--save-trace takes one replay, not with --search", {}, {}};
   if (!arguments.context.empty() && arguments.gpu.empty()) return Error{"--context needs --gpu", {}, {}};
   return Ok{};
@@ -283,7 +282,7 @@ Result<std::vector<Row>> answer(const ReplayArguments& arguments, const Facts& f
   if (!facts.usage[slot].failures.empty())
     rows.front().place = short_place(whereabouts(facts, slot, facts.usage[slot].failures.front().event).location);
 
-  options.want_trace = !arguments.output_trace.empty() || arguments.output.format == kPerfetto;
+  options.want_trace = !arguments.output_trace.empty() || arguments.output.writes_recordings() != nullptr;
   if (arguments.search) {
     std::vector<SettingChanges> candidates = sensible_settings(trace, arguments.device);
     for (SettingChanges& changes : candidates)
@@ -385,12 +384,13 @@ int run_replay(const ReplayArguments& arguments) {
   progress.reset();
   const bool cut_short = ended_for_want_of_memory(facts, slot, (*part)->statements);
   const bool fits = rows->size() > 1 && (*rows)[1].result.failure_count == 0;
-  if (arguments.output.format == kPerfetto && rows->back().result.trace) {
+  if (RecordingsForm* const write_replay = arguments.output.writes_recordings();
+      write_replay != nullptr && rows->back().result.trace) {
     const Input replayed(std::move(*rows->back().result.trace));
-    return write_perfetto(look_at_each({&replayed, 1}), fits ? kClean : kFindings);
+    return write_replay({{&replayed, 1}, fits ? kClean : kFindings});
   }
-  return write_out(arguments.output.format == "json" ? to_json(*input, **part, *rows, *room, cut_short)
-                                                     : to_page(arguments, *rows, *room, cut_short),
+  return write_out(arguments.output.format == format_name::kJson ? to_json(*input, **part, *rows, *room, cut_short)
+                                                                 : to_page(arguments, *rows, *room, cut_short),
                    fits ? kClean : kFindings);
 }
 
@@ -425,7 +425,7 @@ void add_replay(CLI::App& app, int& status) {
   verb->footer(
       "Exit status: 0 the replay, or the best of a search, fits, 1 it does not, 2 bad usage or an input that cannot be "
       "read, 3 internal error.");
-  add_output_options(*verb, arguments->output, {kPerfetto});
+  add_output_options(*verb, arguments->output);
   verb->callback([arguments, &status] { status = run_replay(*arguments); });
 }
 

@@ -5,7 +5,6 @@
 
 #include "base/given_size.h"
 #include "cli/options.h"
-#include "cli/perfetto.h"
 #include "confine/confined_program.h"
 #include "fmt/format.h"
 #include "process/apart.h"
@@ -61,16 +60,15 @@ int tell_report(const std::string& folder, const RunOptions& options, const Comm
   Result<Input> input = open_input(folder);
   if (!input) return fail(input.error().message(shown_folder(folder)));
   progress->step("judging what was recorded");
-  if (options.output.format == kPerfetto) {
-    const std::vector<view::Viewed> viewed = look_at_each({&*input, 1});
+  const auto keep = [&](const Report& report) {
     progress.reset();
-    if (Status written = write_report(folder, to_json(viewed.front().report)); !written)
-      hint(written.error().message());
-    return write_perfetto(viewed, exit_status(viewed.front().report));
-  }
+    if (Status written = write_report(folder, to_json(report)); !written) hint(written.error().message());
+    return exit_status(report);
+  };
+  if (RecordingsForm* const write_recordings = options.output.writes_recordings())
+    return write_recordings({{&*input, 1}, kClean, keep});
   const Report report = make_report(*input);
-  progress.reset();
-  if (Status written = write_report(folder, to_json(report)); !written) hint(written.error().message());
+  keep(report);
   return tell_run(report, options.output, shown_folder(folder));
 }
 
@@ -196,7 +194,7 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, int& status
   verb->footer(
       "Exit status: the program's own; 127 or 126 where it was not found or cannot be executed; where a signal ended "
       "it, faultline ends by the same. 2: bad usage, and nothing was run.");
-  add_output_options(*verb, options->output, kExchangeFormats);
+  add_output_options(*verb, options->output);
   verb->callback([options, &status] { status = end_like(run(*options)); });
 }
 

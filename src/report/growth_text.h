@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "report/exchange/exchange.h"
 #include "report/growth.h"
-#include "report/neighbours/exchange.h"
 #include "report/terminal.h"
 
 namespace faultline {

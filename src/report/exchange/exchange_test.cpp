@@ -1,5 +1,5 @@
 // What other tools are given: that nothing of an input acts in them, and that the verdict is whole. Schemas and parsers: tests/python/test_exchange.py.
-#include "report/neighbours/exchange.h"
+#include "report/exchange/exchange.h"
 
 #include <gtest/gtest.h>
 

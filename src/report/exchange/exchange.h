@@ -16,10 +16,8 @@ struct ExchangeOptions {
   std::function<std::string(std::string_view rule)> rule_page = {};  // its page, as Markdown; empty: none
 };
 
-std::string to_sarif(std::span<const Report> reports, const ExchangeOptions& options);
-std::string to_markdown(std::span<const Report> reports, const ExchangeOptions& options);
-std::string to_github(std::span<const Report> reports, const ExchangeOptions& options);
-std::string to_junit(std::span<const Report> reports, const ExchangeOptions& options);
+using ExchangeForm = std::string(std::span<const Report> reports, const ExchangeOptions& options);
+ExchangeForm to_sarif, to_markdown, to_github, to_junit;
 
 // Text of others in Markdown. In running text nothing in it is a mark, a tag, a mention, a reference or a link; as code it is code whatever it holds.
 std::string markdown_text(std::string_view text);

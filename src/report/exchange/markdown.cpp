@@ -4,8 +4,8 @@
 #include "base/characters.h"
 #include "base/safe_text.h"
 #include "base/units.h"
+#include "report/exchange/exchange.h"
 #include "report/finding_text.h"
-#include "report/neighbours/exchange.h"
 #include "report/place.h"
 #include "report/terminal.h"
 

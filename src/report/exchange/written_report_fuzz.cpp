@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/result.h"
+#include "report/exchange/exchange.h"
 #include "report/json.h"
-#include "report/neighbours/exchange.h"
 #include "report/terminal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

@@ -4,9 +4,9 @@
 
 #include "base/json_archive.h"
 #include "base/safe_text.h"
+#include "report/exchange/exchange.h"
 #include "report/exit_status.h"
 #include "report/finding_text.h"
-#include "report/neighbours/exchange.h"
 #include "report/terminal.h"
 
 namespace faultline {

@@ -1,4 +1,4 @@
-#include "report/neighbours/exchange.h"
+#include "report/exchange/exchange.h"
 
 #include "base/safe_text.h"
 
