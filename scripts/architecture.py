@@ -5,7 +5,7 @@
 
 Checked: a room of src/ includes only rooms that stand before it, and a folder of python/faultline imports only what does, without cycles (python_imports.py); no file has more than 500 lines and no function more than 80 (long_functions.py); the figures are those of the code; what docs/architecture.md names exists;
 no framework is told from another by its name as a word;
-every input has its row in docs/cli.md, every rule its row in docs/rules/README.md and its place in the schema; the form of files: no tabs, no space at the end of a line, one line end at the end of a file, includes in order.
+every input and every output format has its row in docs/cli.md, every rule its row in docs/rules/README.md and its place in the schema, and nothing asks for a rule by its name; the form of files: no tabs, no space at the end of a line, one line end at the end of a file, includes in order.
 --write draws the figures anew, lists the rules in the schema and puts includes in order. Status 1 where something is not as it should be.
 """
 
@@ -107,8 +107,16 @@ def listed(path, pattern):
     return re.findall(pattern, (ROOT / path).read_text())
 
 
-def registered_rules():
-    return listed("src/rules/registry.cpp", r'\{"(\w+/[\w-]+)"')
+def rule_names():
+    """constant → name, of the header that has each name once."""
+    return dict(listed("src/rules/rule_names.h", r'string_view (k\w+) = "([^"]+)"'))
+
+
+def registered_rules(of_traces=False):
+    """The names of the registry, in its order; of_traces: without those of a plan's limits, which no trace is judged by."""
+    names = rule_names()
+    rows = listed("src/rules/registry.cpp", r"\{\.name = rule_name::(k\w+),\s*(?:\.topic = Topic::(k\w+))?")
+    return [names[constant] for constant, topic in rows if not (of_traces and topic == "kLimit")]
 
 
 def in_rows(words, indent, width=110):
@@ -138,7 +146,7 @@ def figure_of_report():
         "Input: parts, each a trace and its statements; notes, what was left out, a plan",
         "  │  judge()           rules/judge.h, each part",
         f"  │    facts           {in_rows(facts, 23)}",
-        f"  │    rules           {in_rows(registered_rules(), 23)}",
+        f"  │    rules           {in_rows(registered_rules(of_traces=True), 23)}",
         "  ▼",
         "Judgement: findings, what was not judged, proofs",
         "  │  make_report()     report/assemble.h",
@@ -196,11 +204,22 @@ def check_schema(write):
 
 
 def check_rules():
-    """The table of docs/rules has the rules of the registry, and those of a plan's limits, which no trace is judged by."""
+    """The table of docs/rules has the rules of the registry; code names rules by their constants, and only where it makes findings."""
     rows = set(listed("docs/rules/README.md", r"(?m)^\| \[(\w+/[\w-]+)\]"))
-    rules = {*registered_rules(), *listed("src/report/limits.h", r'Rule = "(\w+/[\w-]+)"')}
+    rules = set(registered_rules())
     for rule in sorted(rows ^ rules):
         yield f"docs/rules/README.md {'has no row for' if rule in rules else 'has a row for a rule that is not registered:'} {rule}"
+    for path in code():
+        name = path.relative_to(ROOT)
+        # the table of what messages mean names the rule of each
+        if str(name) == "src/rules/rule_names.h" or "known_messages" in name.parts:
+            continue
+        text = path.read_text()
+        for rule in rule_names().values():
+            if f'"{rule}"' in text:
+                yield f"{name} has the name {rule}, which stands in src/rules/rule_names.h"
+        for comparison in re.findall(r"[!=]= rule_name::k\w+|rule_name::k\w+ [!=]=", text):
+            yield f"{name} asks for a rule by its name ({comparison.strip('!= ')}): a trait in src/rules/registry.h says what is meant"
 
 
 def check_functions():
@@ -220,6 +239,15 @@ def check_inputs():
     for what in listed("src/sources/registry.cpp", r'\.what = "([^"]*)"'):
         if f"\n| {what} |" not in page:
             yield f'docs/cli.md has no row "{what}" under explain'
+
+
+def check_formats():
+    """Each output format has its row in docs/cli.md, and is told from the others in its own file and in the table alone."""
+    page = (ROOT / "docs/cli.md").read_text()
+    names = dict(listed("src/cli/formats.h", r'(k\w+) = "([^"]+)"'))
+    for name, constant in listed("src/cli/formats.cpp", r'\{\.name = (?:"([\w-]+)"|format_name::(k\w+))'):
+        if f"`--format {name or names[constant]}`" not in page:
+            yield f"docs/cli.md has no row `--format {name or names[constant]}` under explain"
 
 
 FIGURES = {"what includes what": figure_of_rooms, "how an input becomes a report": figure_of_report}
@@ -268,7 +296,7 @@ def main():
     ]
     wrong += [f"{path.relative_to(ROOT)} has more than {MOST_LINES} lines" for path in long]
     wrong += [*check_form("--write" in sys.argv), *check_schema("--write" in sys.argv)]
-    wrong += [*check_rules(), *check_functions(), *check_inputs(), *check_frameworks()]
+    wrong += [*check_rules(), *check_functions(), *check_inputs(), *check_formats(), *check_frameworks()]
     text = PAGE.read_text()
     for name in sorted(set(re.findall(r"`((?:src|python|scripts|tests|docs)/[\w./-]+?)`", text))):
         if not (ROOT / name).exists():

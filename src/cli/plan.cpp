@@ -7,10 +7,10 @@
 #include "base/given_size.h"
 #include "base/units.h"
 #include "cli/options.h"
-#include "cli/perfetto.h"
 #include "confine/confined_program.h"
 #include "fmt/format.h"
 #include "models/gpus.h"
+#include "plan/limits.h"
 #include "plan/make_plan.h"
 #include "process/dry_run_files.h"
 #include "process/op_memory.h"
@@ -19,8 +19,8 @@
 #include "process/signals.h"
 #include "report/assemble.h"
 #include "report/exit_status.h"
+#include "report/growth.h"
 #include "report/json.h"
-#include "report/limits.h"
 #include "report/plan_text.h"
 #include "rules/line_words.h"
 #include "sources/input.h"
@@ -119,8 +119,11 @@ Result<Held> held_against(const PlanArguments& arguments, const std::vector<Gpu>
   if (!input) return Error{"--compare: " + input.error().message(arguments.compare), {}, {}};
   held.base = make_report(*input);
   held.base->input_path = arguments.compare;
-  if (const std::string why_not = why_no_base(*held.base, gpus); !why_not.empty())
-    return Error{"--compare: " + arguments.compare + ": " + why_not, {}, {}};
+  const std::string why_not =
+      held.base->plan
+          ? why_no_base(*held.base->plan, gpus)
+          : "it is a report of something else than a plan; write one with faultline plan --format json -- …";
+  if (!why_not.empty()) return Error{"--compare: " + arguments.compare + ": " + why_not, {}, {}};
   return held;
 }
 
@@ -199,13 +202,15 @@ int tell_plan(const PlanArguments& arguments, const Held& held, PlannedRun& plan
   Report report = make_report(planned.trace, planned.judgement);
   report.input_path = plan.folder;
   if (held.budget) plan.budget = judge_budget(plan, *held.budget);
-  if (held.base) plan.comparison = compare_with_base(*held.base, report, plan, held.allowed);
+  if (held.base)
+    plan.comparison = compare_with_base({*held.base->plan, held.base->input_path}, plan,
+                                        grown_lines(*held.base, report, plan.device), held.allowed);
   attach_plan(report, std::move(plan));
   if (Status written = write_report(folder, to_json(report)); !written) hint(written.error().message());
-  if (arguments.output.format == kPerfetto) {
+  if (RecordingsForm* const write_recordings = arguments.output.writes_recordings()) {
     const Result<Input> left = open_input(folder);
     if (!left) return fail(left.error().message(shown_folder(folder)));
-    return write_perfetto(look_at_each({&*left, 1}), exit_status(report));
+    return write_recordings({{&*left, 1}, exit_status(report)});
   }
   return tell_run(report, arguments.output, folder_stays ? shown_folder(folder) : "");
 }
@@ -357,7 +362,7 @@ void add_plan(CLI::App& app, const std::vector<std::string>& command, int& statu
       ->group("");
   verb->add_option("--function", arguments->function, "a part of faultline.plan(): what the report calls the program")
       ->group("");
-  add_output_options(*verb, arguments->output, kExchangeFormats);
+  add_output_options(*verb, arguments->output);
   verb->callback([arguments, &status] { status = plan(*arguments); });
 }
 

@@ -6,6 +6,7 @@
 #include "base/nearest_word.h"
 #include "cli/options.h"
 #include "report/rule_pages.h"
+#include "rules/registry.h"
 
 namespace faultline::cli {
 namespace {
@@ -16,7 +17,7 @@ int rule(const std::string& name) {
   if (const RulePage* page = find_rule_page(name)) return write_out(to_terminal(*page, terminal), kClean);
   std::vector<RulePage> group;
   for (const RulePage& page : rule_pages()) {
-    if (page.rule.substr(0, page.rule.find('/')) == name) group.push_back(page);
+    if (group_of(page.rule) == name) group.push_back(page);
   }
   if (!group.empty()) return write_out(to_terminal(group, terminal), kClean);
   std::vector<std::string> words;

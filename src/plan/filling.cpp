@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "rules/registry.h"
+
 namespace faultline {
 namespace {
 
@@ -59,7 +61,7 @@ void learn_filling(const PlanQuestion& question, const DryRunResult& first, cons
   if (static_cast<double>(took_less) < kLeastFollowed * static_cast<double>(less)) return;
   plan.filling = PlanFilling{main.asked_free_line, less, took_less};
   std::erase_if(run.judgement.findings, [&](const Finding& finding) {
-    return finding.rule == "memory/leak" && finding.bytes >= took_less;  // that is what it fills the GPU with
+    return topic_of(finding) == Topic::kGrowth && finding.bytes >= took_less;  // that is what it fills the GPU with
   });
   if (plan.verdict == Verdict::kTight) plan.verdict = Verdict::kFits;
 }

@@ -7,6 +7,7 @@
 #include "facts/cut_loops.h"
 #include "fmt/format.h"
 #include "plan/rounds.h"
+#include "rules/registry.h"
 
 namespace faultline {
 namespace {
@@ -74,7 +75,8 @@ void describe_growth(const std::vector<Finding>& findings, const Facts& facts, s
   if (!plan.gpu || plan.stopped.empty()) return;
   double bytes_each = 0, rounds_seen = 0, filling_bytes = 0;
   for (const Finding& finding : findings) {
-    if (finding.rule != "memory/leak" || finding.device != facts.usage[slot].device || finding.number(kCutLoopRounds))
+    if (topic_of(finding) != Topic::kGrowth || finding.device != facts.usage[slot].device ||
+        finding.number(kCutLoopRounds))
       continue;
     // what has a limit, and room up to it, grows no further
     if (finding.severity == Severity::kNote && finding.number("limit_bytes")) {
@@ -157,7 +159,8 @@ void describe_cut_loops(const ProcessSummary& main, const PlannedRun& run, Plan&
 // What is still to come of what has a limit.
 void describe_limits(const std::vector<Finding>& findings, const Facts& facts, std::size_t slot, Plan& plan) {
   for (const Finding& finding : findings) {
-    if (finding.rule != "memory/leak" || finding.device != facts.usage[slot].device || plan.stopped.empty()) continue;
+    if (topic_of(finding) != Topic::kGrowth || finding.device != facts.usage[slot].device || plan.stopped.empty())
+      continue;
     const std::int64_t limit = finding.number("limit_bytes").value_or(0),
                        kept = finding.number("kept_bytes").value_or(0);
     if (limit <= kept || finding.severity != Severity::kNote) continue;

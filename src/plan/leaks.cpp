@@ -6,12 +6,13 @@
 #include "facts/cut_loops.h"
 #include "fmt/format.h"
 #include "plan/rounds.h"
+#include "rules/registry.h"
 
 namespace faultline {
 namespace {
 
 bool is_leak_of(const Plan& plan, const Finding& finding) {
-  return finding.rule == "memory/leak" && finding.device == plan.device;
+  return topic_of(finding) == Topic::kGrowth && finding.device == plan.device;
 }
 
 // What all that has no limit takes more in each step, or round.
@@ -89,7 +90,7 @@ void weigh_leaks(const Plan& plan, std::vector<Finding>& findings) {
   const bool loop_ends = plan.until_step != 0 && plan.needed_at_end_bytes != 0 && plan.verdict == Verdict::kFits;
   const bool ended = plan.stopped.empty() && (plan.verdict == Verdict::kFits || plan.verdict == Verdict::kMeasured);
   for (Finding& finding : findings) {
-    if (finding.rule != "memory/leak") continue;
+    if (topic_of(finding) != Topic::kGrowth) continue;
     const bool proved = finding.confidence == Confidence::kProved && finding.number("bytes_per_step") &&
                         finding.severity != Severity::kNote;
     if (plan.until_step != 0) {  // what fills the GPU is all that grows

@@ -14,6 +14,7 @@
 #include "plan/rounds.h"
 #include "plan/vary.h"
 #include "plan/verdict.h"
+#include "rules/registry.h"
 #include "sources/input.h"
 #include "sources/run_folder/layout.h"
 
@@ -47,7 +48,7 @@ void learn_growth(PlannedRun& run) {
   Plan& plan = run.plan;
   double bytes = 0, rounds_seen = 0;
   for (const Finding& finding : run.judgement.findings) {
-    if (plan.stopped.empty() || finding.rule != "memory/leak" || finding.number("limit_bytes") ||
+    if (plan.stopped.empty() || topic_of(finding) != Topic::kGrowth || finding.number("limit_bytes") ||
         finding.number(kCutLoopRounds) || finding.device != run.judgement.facts->usage[run.needs.slot].device)
       continue;
     const auto rounds = static_cast<double>(finding.number("steps").value_or(0));
@@ -62,7 +63,7 @@ void learn_growth(PlannedRun& run) {
 // One result for which no GPU of this size has room, of operands that are small.
 const Finding* larger_than_gpu(const PlannedRun& run) {
   for (const Finding& finding : run.judgement.findings) {
-    if (finding.rule == "tensor/broadcast-blowup" && finding.confidence == Confidence::kProved && run.plan.failed &&
+    if (rule_named(finding.rule).of_one_result && finding.confidence == Confidence::kProved && run.plan.failed &&
         run.plan.gpu && finding.bytes > run.plan.gpu->capacity_bytes)
       return &finding;
   }

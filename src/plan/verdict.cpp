@@ -14,6 +14,7 @@
 #include "plan/phases.h"
 #include "plan/plan_fields.h"
 #include "rules/describe.h"
+#include "rules/registry.h"
 #include "trace/file_format.h"
 #include "trace/framework.h"
 
@@ -313,7 +314,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   if (plan.verdict == Verdict::kProgramError) plan.stand_in_line = as_asked.stand_in_line;
   plan.notes = notes_of(run.trace);
   plan.grows = std::any_of(run.judgement.findings.begin(), run.judgement.findings.end(), [](const Finding& finding) {
-    return finding.rule == "memory/leak" && !finding.number("limit_bytes");
+    return topic_of(finding) == Topic::kGrowth && !finding.number("limit_bytes");
   });
   describe_limits(run.judgement.findings, *run.judgement.facts, run.needs.slot, plan);
   if (main.ranks > 1 && run.judgement.facts->usage.size() > 1 && plan.devices.empty()) {
@@ -357,7 +358,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
 void weaken_failures(const Plan& plan, std::vector<Finding>& findings) {
   if (!plan.failed || !plan.is_undecided()) return;
   for (Finding& finding : findings) {
-    if (finding.rule != "memory/out-of-memory") continue;
+    if (topic_of(finding) != Topic::kExhausted) continue;
     finding.severity = Severity::kWarning;
     finding.confidence = Confidence::kLikely;
     finding.message += " With what is estimated at its least every request is served.";

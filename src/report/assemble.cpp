@@ -6,8 +6,8 @@
 
 #include "facts/outside.h"
 #include "facts/stack_facts.h"
+#include "plan/settle.h"
 #include "report/json.h"
-#include "report/limits.h"
 #include "report/unseen.h"
 #include "rules/describe.h"
 
@@ -222,8 +222,11 @@ Report make_report(const Input& input, const VisitPart& visit) {
   whole.notes = input.notes;
   whole.left_out = input.left_out;
   std::vector<Finding> of_words;  // of parts that are words alone
+  std::uint32_t told = 0;
   for (const InputPart& part : input.parts) {
-    const Judgement judgement = judge(part.trace, part.statements);
+    Judgement judgement = judge(part.trace, part.statements);
+    for (Finding& finding : judgement.findings) finding.id += told;
+    told += static_cast<std::uint32_t>(judgement.findings.size());
     const std::size_t before = whole.findings.size();
     add_part(make_report(part.trace, judgement), input.parts.size() > 1 ? part.name : std::string(), whole);
     if (judgement.statements.message_only) {
@@ -244,52 +247,14 @@ Report make_report(const Input& input, const VisitPart& visit) {
   return whole;
 }
 
-// Where it fits with room, waste of memory is good to know and no more; so is anything in code that is not the program's.
-static void weigh(Report& report, const Plan& plan) {
-  // What a larger GPU kept is not what this one would; and pools have no settings that PyTorch's allocator could ignore.
-  if (plan.verdict == Verdict::kDoesNotFit)
-    std::erase_if(report.findings, [](const Finding& finding) { return finding.rule == "memory/unreturned-cache"; });
-  if (!plan.framework.empty())
-    std::erase_if(report.not_judged, [](const NotJudged& one) { return one.rule == "config/no-effect"; });
-  const bool runs = plan.verdict == Verdict::kFits || plan.verdict == Verdict::kTight;
-  for (Finding& finding : report.findings) {
-    // The program caught it and went on: it costs what was skipped, but the program runs.
-    if (runs && finding.rule == "memory/out-of-memory" && finding.severity == Severity::kError)
-      finding.severity = Severity::kWarning;
-    if (plan.verdict != Verdict::kFits) continue;
-    const bool waste = finding.rule == "memory/fragmentation" || finding.rule == "memory/unreturned-cache";
-    const bool of_a_library =
-        finding.rule != "memory/leak" && is_library_file(finding.location.file) && finding.call_path.empty();
-    if (finding.severity == Severity::kWarning && (waste || of_a_library)) finding.severity = Severity::kNote;
-  }
-  std::stable_sort(report.findings.begin(), report.findings.end(), comes_before);
-}
-
-// A leak that held more than the request that failed is the cause, the failure what came of it: it is told first, the largest before the others.
-static void put_cause_first(Report& report) {
-  const auto failure = std::find_if(report.findings.begin(), report.findings.end(), [](const Finding& finding) {
-    return finding.rule == "memory/out-of-memory" && finding.severity == Severity::kError;
-  });
-  if (failure == report.findings.end()) return;
-  const std::uint64_t requested = failure->bytes;
-  const std::uint16_t failure_device = failure->device;
-  const auto explains = [&](const Finding& finding) {
-    return finding.rule == "memory/leak" && finding.severity == Severity::kError && finding.device == failure_device &&
-           finding.number("full_at_step").value_or(0) > 2 &&
-           static_cast<std::uint64_t>(finding.number("kept_when_full_bytes").value_or(0)) >= requested;
-  };
-  std::stable_partition(report.findings.begin(), report.findings.end(), explains);
-}
-
 void attach_plan(Report& report, Plan plan) {
-  add_limits(report, plan);
-  weigh(report, plan);
-  if (plan.failed) put_cause_first(report);
-  const auto is_failure = [](const Finding& finding) { return finding.rule == "memory/out-of-memory"; };
-  const auto failure = std::find_if(report.findings.begin(), report.findings.end(), is_failure);
-  if (failure != report.findings.end()) {
-    for (Try& advice : tries_of(plan)) failure->tries.push_back(std::move(advice));
-  }
+  const auto of_plan = std::find_if(report.devices.begin(), report.devices.end(),
+                                    [&](const DeviceReport& device) { return device.index == plan.device; });
+  const DeviceReport* const device = of_plan != report.devices.end() ? &*of_plan
+                                     : report.devices.empty()        ? nullptr
+                                                                     : &report.devices.front();
+  settle_findings(plan, device != nullptr ? device->holders : std::vector<Holder>(), report.findings,
+                  report.not_judged);
   report.plan = std::move(plan);
 }
 

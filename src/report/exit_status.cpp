@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "report/limits.h"
+#include "plan/limits.h"
 
 namespace faultline {
 

@@ -12,10 +12,10 @@
 
 #include "base/units.h"
 #include "facts/stack_facts.h"
-#include "report/limits.h"
 #include "report/rule_pages.h"
 #include "rules/judge.h"
 #include "rules/line_words.h"
+#include "rules/registry.h"
 
 namespace faultline {
 namespace {
@@ -217,7 +217,7 @@ void print_holders_in_a_row(Page& page, const Finding& finding) {
                         place.empty() ? "" : " (" + place + ")");
   }
   if (rest_bytes != 0) text += fmt::format(", {} elsewhere", format_bytes(rest_bytes));
-  if (!text.empty()) page.row(finding.rule == kGrownRule ? "grown" : "held by", text);
+  if (!text.empty()) page.row(rule_named(finding.rule).holders, text);
 }
 
 // One of each role: what was launched, which kernel, which tensor.
@@ -369,7 +369,7 @@ void print_brief(Page& page, const FindingGroup& group, const FindingDetail& det
   if (finding.allocated_at.known() && !same_line(finding.allocated_at, look))
     page.row("allocated", page.place(finding.allocated_at, page.row_room()));
   if (finding.freed_at.known()) page.row("freed", page.place(finding.freed_at, page.row_room()));
-  if (!detail.plan_told || finding.rule != "memory/out-of-memory") print_holders_in_a_row(page, finding);
+  if (!detail.plan_told || topic_of(finding) != Topic::kExhausted) print_holders_in_a_row(page, finding);
   if (const std::string_view words = explain_cause(finding.cause); !finding.cause.empty())
     page.row("cause", page.clean(finding.cause) + (finding.confidence == Confidence::kProved ? "" : ", likely") +
                           (words.empty() ? "" : ": " + std::string(words)));
@@ -404,10 +404,11 @@ void print_finding(Page& page, const FindingGroup& group, const FindingDetail& d
     page.row("cause", page.clean(finding.cause) + (words.empty() ? "" : ": " + std::string(words)));
   }
   // a broken limit is about who holds the memory, and a leak of several lines has not one
-  const bool is_limit = finding.rule == kOverBudgetRule || finding.rule == kGrownRule;
-  const bool is_shared = finding.rule == "memory/leak" && finding.holders.size() > 1;
+  const Rule& rule = rule_named(finding.rule);
+  const bool is_limit = rule.topic == Topic::kLimit;
+  const bool is_shared = rule.topic == Topic::kGrowth && finding.holders.size() > 1;
   if (!detail.plan_told || detail.every_line || is_limit || is_shared) {
-    print_holders(page, finding.rule == kGrownRule ? "grown" : "held by", finding.holders, detail.every_line);
+    print_holders(page, rule.holders, finding.holders, detail.every_line);
     if (!finding.holders.empty() && !finding.held_when.empty())
       page.row("", "at " + page.clean(finding.held_when), Style::kDim);
   }

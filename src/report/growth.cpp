@@ -9,6 +9,7 @@
 #include "facts/libraries.h"
 #include "report/growth_match.h"
 #include "rules/describe.h"
+#include "rules/registry.h"
 
 namespace faultline {
 namespace {
@@ -210,12 +211,6 @@ std::map<std::uint16_t, const DeviceReport*> fullest_by_gpu(const Report& report
   return fullest;
 }
 
-bool ran_out_of_memory(const Report& report) {
-  return std::any_of(report.findings.begin(), report.findings.end(), [](const Finding& finding) {
-    return finding.rule == "memory/out-of-memory" && finding.severity == Severity::kError;
-  });
-}
-
 // `side`: "Before", "After".
 void note_side(const Report& report, const std::string& side, std::vector<std::string>& notes) {
   std::map<std::uint16_t, int> processes;
@@ -230,7 +225,7 @@ void note_side(const Report& report, const std::string& side, std::vector<std::s
     notes.push_back(side +
                     ": it was recorded without call stacks, so its memory is not known by line, and no line is "
                     "compared.");
-  if (ran_out_of_memory(report))
+  if (std::any_of(report.findings.begin(), report.findings.end(), ran_out_of_memory))
     notes.push_back(side + ": the program ran out of memory. That peak is what it had by then; it needed more.");
   if (report.plan && report.plan->ends_early())
     notes.push_back(side + ": the program was stopped " + report.plan->stopped +
@@ -313,6 +308,21 @@ Comparison compare(const Report& before, const Report& after) {
   note_side(after, "After", result.notes);
   if (before.plan && after.plan) compare_needs(*before.plan, *after.plan, result);
   return result;
+}
+
+std::vector<PlanLineChange> grown_lines(const Report& base, const Report& report, std::uint64_t device) {
+  constexpr std::size_t kLinesTold = 8;
+  std::vector<PlanLineChange> lines;
+  const Comparison change = compare(base, report);
+  for (const PeakChange& peak : change.peaks) {
+    if (peak.device_after != device && change.peaks.size() > 1) continue;
+    for (const LineChange& line : peak.lines) {
+      // of what the base does not list it is known what it held at the most
+      if (const Change sure = line.sure(); sure.grew() && lines.size() < kLinesTold)
+        lines.push_back({line.location, line.category_words(), sure.before, sure.after, line.count.after});
+    }
+  }
+  return lines;
 }
 
 }  // namespace faultline

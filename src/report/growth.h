@@ -120,5 +120,7 @@ struct Comparison {
 // Both must hold memory that was measured (has_peak).
 Comparison compare(const Report& before, const Report& after);
 bool has_peak(const Report& report);
+// The lines that hold more at the peak of this GPU than they did in an earlier plan.
+std::vector<PlanLineChange> grown_lines(const Report& base, const Report& report, std::uint64_t device);
 
 }  // namespace faultline

@@ -67,7 +67,9 @@ void read_json(const Json& json, std::vector<Evidence>& evidence) {
   }
 }
 
-void fields(auto& archive, Finding& finding) {
+template <class Archive>
+void fields(Archive& archive, Finding& finding) {
+  if (!Archive::kWrites || finding.id != 0) archive("id", finding.id);
   archive("rule", finding.rule);
   archive("severity", finding.severity);
   archive("confidence", finding.confidence);

@@ -9,7 +9,7 @@
 
 #include "base/units.h"
 #include "report/finding_text.h"
-#include "report/limits.h"
+#include "report/limits_text.h"
 #include "report/needs_text.h"
 #include "report/phases_text.h"
 #include "report/plan_tables.h"

@@ -14,6 +14,7 @@
 #include "report/plan_text.h"
 #include "report/rule_pages.h"
 #include "report/unseen.h"
+#include "rules/registry.h"
 
 namespace faultline {
 namespace {
@@ -38,9 +39,7 @@ std::string input_text(const Page& page, const Report& report, int room) {
 // The failure that a plan's page tells of: where it failed, for what, and who held the memory. All of it is a finding for those who ask.
 const Finding* failure_of_plan(const Report& report, const std::vector<FindingGroup>& groups, bool verbose) {
   if (!report.plan || !report.plan->failed || verbose) return nullptr;
-  const auto is_it = [](const FindingGroup& group) {
-    return group.first().rule == "memory/out-of-memory" && group.first().severity == Severity::kError;
-  };
+  const auto is_it = [](const FindingGroup& group) { return ran_out_of_memory(group.first()); };
   const auto found = std::find_if(groups.begin(), groups.end(), is_it);
   return found == groups.end() ? nullptr : &found->first();
 }
@@ -49,8 +48,9 @@ const Finding* failure_of_plan(const Report& report, const std::vector<FindingGr
 const Finding* leak_of_plan(const Report& report, const std::vector<FindingGroup>& groups) {
   if (!report.plan || !report.plan->failed || groups.empty()) return nullptr;
   const Finding& first = groups.front().first();
-  return first.rule == "memory/leak" && first.severity == Severity::kError && first.number("full_at_step") ? &first
-                                                                                                           : nullptr;
+  return topic_of(first) == Topic::kGrowth && first.severity == Severity::kError && first.number("full_at_step")
+             ? &first
+             : nullptr;
 }
 
 // One that is likely, and may be meant: it does not come before the failure, but before other remedies.
@@ -58,7 +58,7 @@ const Finding* perhaps_leak_of_plan(const Report& report, const std::vector<Find
   if (!report.plan || !report.plan->failed) return nullptr;
   for (const FindingGroup& group : groups) {
     const Finding& finding = group.first();
-    if (finding.rule == "memory/leak" && finding.severity == Severity::kWarning && finding.number("full_at_step"))
+    if (topic_of(finding) == Topic::kGrowth && finding.severity == Severity::kWarning && finding.number("full_at_step"))
       return &finding;
   }
   return nullptr;
@@ -67,7 +67,7 @@ const Finding* perhaps_leak_of_plan(const Report& report, const std::vector<Find
 // An operation that refused its operands, or a checkpoint that does not fit.
 bool judges_exception(const Report& report) {
   return std::any_of(report.findings.begin(), report.findings.end(), [](const Finding& finding) {
-    return finding.severity == Severity::kError && finding.rule.starts_with("tensor/");
+    return finding.severity == Severity::kError && topic_of(finding) == Topic::kTensors;
   });
 }
 
@@ -201,12 +201,11 @@ void print_model(Page& page, const DeviceReport& device) {
 // What no input of a kind can show is told to those who ask, and where something is open that it might have settled.
 bool could_have_mattered(const Report& report, const NotJudged& item) {
   if (!item.always) return true;
-  const auto group = [](std::string_view rule) { return rule.substr(0, rule.find('/')); };
   bool any_error = false;
   for (const Finding& finding : report.findings) {
     if (finding.severity != Severity::kError) continue;
     any_error = true;
-    if (finding.confidence != Confidence::kProved && group(finding.rule) == group(item.rule)) return true;
+    if (finding.confidence != Confidence::kProved && group_of(finding.rule) == group_of(item.rule)) return true;
   }
   return !any_error && !report.unseen.empty() && !report.plan;
 }
@@ -297,9 +296,8 @@ Summary summarise(const Page& page, const Report& report, const std::vector<Find
   if (has_trouble) {
     found += ": " + finding_line(page, groups.front());
     if (const std::optional<std::int64_t> round = groups.front().first().number("full_at_step"); round && report.plan) {
-      const auto end = std::find_if(groups.begin(), groups.end(), [](const FindingGroup& group) {
-        return group.first().rule == "memory/out-of-memory" && group.first().severity == Severity::kError;
-      });
+      const auto end = std::find_if(groups.begin(), groups.end(),
+                                    [](const FindingGroup& group) { return ran_out_of_memory(group.first()); });
       found += fmt::format(", which fills the GPU in about round {}", format_count(static_cast<std::uint64_t>(*round)));
       if (end != groups.end()) found += "; it ends in " + finding_line(page, *end);
     } else if (report.plan && count(Severity::kError) > 1 && groups[1].first().severity == Severity::kError) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -13,10 +14,10 @@
 namespace faultline {
 
 enum class Severity : std::uint8_t {
-  kError,
-  kWarning,
-  kNote
-};  // it broke or will · costs memory or may break · good to know
+  kError,    // it broke, or will
+  kWarning,  // it costs memory, or may break
+  kNote,     // good to know
+};
 std::string_view name_of(Severity severity);
 std::string_view name_of(Confidence confidence);
 
@@ -64,7 +65,8 @@ struct Related {
 };
 
 struct Finding {
-  std::string rule;  // "memory/leak"
+  std::uint32_t id = 0;  // counts the findings of a report, in the order in which they were made; 0: not of a report
+  std::string rule;      // of rules/rule_names.h; in a report of another version it may be unknown
   Severity severity = Severity::kWarning;
   Confidence confidence = Confidence::kLikely;
   std::string message;  // one sentence
@@ -96,6 +98,10 @@ void add_evidence(Finding& finding, std::string name, std::string word);
 void add_try(Finding& finding, std::string what);
 
 struct NotJudged {
+  NotJudged() = default;
+  NotJudged(std::string_view rule_name, std::string reason, bool of_all = false)
+      : rule(rule_name), why(std::move(reason)), always(of_all) {}
+
   std::string rule;
   std::string why;
   bool always = false;  // of every input of this kind, whatever is in it

@@ -34,15 +34,14 @@ std::string what_it_lacks(const Rule& rule, const Trace& trace, const Statements
 
 // Of everything that a message cannot show, what one reads about such a failure for.
 void add_beyond_message(const Trace& trace, Judgement& judgement) {
-  const auto group = [](std::string_view rule) { return rule.substr(0, rule.find('/')); };
   for (const Rule& rule : all_rules()) {
     const auto is_near = [&](const Finding& finding) {
-      return group(finding.rule) == group(rule.name) && finding.rule != "memory/host-memory";
+      return group_of(finding.rule) == group_of(rule.name) && topic_of(finding) != Topic::kHostMemory;
     };
     if (rule.beyond_messages.empty() || (rule.needs != 0 && trace.can(rule.needs)) ||
         std::none_of(judgement.findings.begin(), judgement.findings.end(), is_near))
       continue;
-    judgement.not_judged.push_back({std::string(rule.name), std::string(rule.beyond_messages), true});
+    judgement.not_judged.push_back({rule.name, std::string(rule.beyond_messages), true});
   }
 }
 
@@ -56,18 +55,18 @@ void add_unshown(const Trace& trace, const Statements& statements, Judgement& ju
     if (!rule.reads_driver || (rule.reads_messages && statements.error)) continue;
     if (!statements.shows_calls) {
       judgement.not_judged.push_back(
-          {std::string(rule.name),
+          {rule.name,
            !statements.placed_by_model
                ? "an allocator's own history does not show faults, launches, copies or the driver's frees; faultline "
                  "run does"
-           : rule.name == "tensor/index-out-of-range"
-               ? "indices that a dry run does not compute; those whose values are the program's own are looked at"
+           : !rule.beyond_dry_runs.empty()
+               ? std::string(rule.beyond_dry_runs)
                : "nothing ran on a GPU: a dry run has no faults, and no launches, copies or frees of the driver",
            true});
-    } else if (statements.is_recorded && !sees_accesses && !rule.reads_calls && rule.name.starts_with("access/")) {
+    } else if (statements.is_recorded && !sees_accesses && rule.reads_accesses) {
       judgement.not_judged.push_back(
-          {std::string(rule.name),
-           "kernels' accesses are not checked one by one; only what the GPU reports as a fault is seen", true});
+          {rule.name, "kernels' accesses are not checked one by one; only what the GPU reports as a fault is seen",
+           true});
     }
   }
 }
@@ -75,20 +74,21 @@ void add_unshown(const Trace& trace, const Statements& statements, Judgement& ju
 // What came after the end of a recording was not seen; of it nothing is judged.
 void add_unrecorded(const Trace& trace, const Statements& statements, Judgement& judgement) {
   const RecordedPart part = recorded_part(trace);
-  if (statements.is_recorded && !statements.ending.exited && part.all) {
-    judgement.not_judged.push_back({"memory/leak",
-                                    "what was still held at the end: the process did not come to exit() (it was killed "
-                                    "by a signal, by _exit() or by exec), or its end was not recorded"});
+  for (const Rule& rule : all_rules()) {
+    if (!rule.at_the_end.empty() && statements.is_recorded && !statements.ending.exited && part.all)
+      judgement.not_judged.push_back(
+          {rule.name, std::string(rule.at_the_end) +
+                          ": the process did not come to exit() (it was killed by a signal, by _exit() "
+                          "or by exec), or its end was not recorded"});
   }
   if (part.all_calls) return;
   for (const Rule& rule : all_rules()) {
+    if (rule.topic == Topic::kLimit) continue;
     if (!part.all)
-      judgement.not_judged.push_back(
-          {std::string(rule.name), "what the process did after its recording ended, " + part.because});
+      judgement.not_judged.push_back({rule.name, "what the process did after its recording ended, " + part.because});
     else if (rule.reads_calls)
       judgement.not_judged.push_back(
-          {std::string(rule.name),
-           "launches, copies and waits that are not recorded from a moment on, " + part.because});
+          {rule.name, "launches, copies and waits that are not recorded from a moment on, " + part.because});
   }
 }
 
@@ -98,15 +98,14 @@ void keep_in_bounds(const Rule& rule, std::size_t before, Judgement& judgement) 
   const std::size_t made = judgement.findings.size() - before;
   if (made <= kMostFindings) return;
   judgement.findings.resize(before + kMostFindings);
-  judgement.not_judged.push_back({std::string(rule.name), format_count(made - kMostFindings) +
-                                                              " findings beyond the first " +
-                                                              format_count(kMostFindings) + " are left out"});
+  judgement.not_judged.push_back({rule.name, format_count(made - kMostFindings) + " findings beyond the first " +
+                                                 format_count(kMostFindings) + " are left out"});
 }
 
 }  // namespace
 
 bool comes_before(const Finding& a, const Finding& b) {
-  const bool a_ended = a.rule == "program/other-error", b_ended = b.rule == "program/other-error";
+  const bool a_ended = topic_of(a) == Topic::kEnding, b_ended = topic_of(b) == Topic::kEnding;
   return a_ended != b_ended ? a_ended : a.severity < b.severity;
 }
 
@@ -128,8 +127,7 @@ Judgement judge(const Trace& trace, const Statements& statements) {
       rule.judge(subject, judgement.findings, judgement.not_judged);
       keep_in_bounds(rule, before, judgement);
     } else if (!statements.message_only) {
-      judgement.not_judged.push_back(
-          {std::string(rule.name), lacks, (rule.needs & ~trace.capabilities & ~kTensors) == 0});
+      judgement.not_judged.push_back({rule.name, lacks, (rule.needs & ~trace.capabilities & ~kTensors) == 0});
     }
   }
   if (statements.message_only)
@@ -139,6 +137,7 @@ Judgement judge(const Trace& trace, const Statements& statements) {
   add_unrecorded(trace, statements, judgement);
   // What broke comes before what explains it: rules run in that order, so within one severity the order of the rules stays.
   std::stable_sort(judgement.findings.begin(), judgement.findings.end(), comes_before);
+  for (std::uint32_t id = 0; Finding & finding : judgement.findings) finding.id = ++id;
   return judgement;
 }
 

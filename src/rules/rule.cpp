@@ -17,7 +17,7 @@ bool has_history(const Trace& trace, std::string_view rule, std::vector<NotJudge
   if (trace.can(kCompleteFromStart) && begin == trace.events.begin()) return true;  // all there was, be it nothing
   if (std::any_of(begin, trace.events.end(), [](const Event& event) { return event.kind == EventKind::kAlloc; }))
     return true;
-  not_judged.push_back({std::string(rule), "the recording holds no allocations over time, only a state"});
+  not_judged.push_back({rule, "the recording holds no allocations over time, only a state"});
   return false;
 }
 

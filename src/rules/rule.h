@@ -16,6 +16,8 @@
 #include "facts/facts.h"
 #include "models/replay.h"
 #include "rules/finding.h"
+#include "rules/registry.h"
+#include "rules/rule_names.h"
 #include "sources/statements.h"
 #include "trace/trace.h"
 
@@ -50,22 +52,6 @@ class Case {
   std::span<const std::optional<ReplayResult>> proofs_;
   std::map<std::string, std::optional<ReplayResult>> answers_;
 };
-
-// What a rule is: a function of this kind in the rule's own folder, which registry.cpp names.
-using RuleFunction = void(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged);
-
-struct Rule {
-  std::string_view name;          // "memory/leak"
-  std::uint32_t needs = 0;        // Capability bits; a trace without them is "not judged"
-  RuleFunction* judge = nullptr;  // null: a rule that stands before it in the registry judges this one as well
-  bool reads_calls = false;       // launches, copies, waits: what was recorded without them is "not judged"
-  bool reads_messages = false;    // a message is enough, whatever else it needs
-  bool reads_driver = false;  // what the driver's boundary or the GPU tells: an allocator's history has nothing of it
-  // what a message of the same group cannot show; empty: it has nothing to do with messages
-  std::string_view beyond_messages = {};
-};
-
-std::span<const Rule> all_rules();
 
 // The recording saw allocations being made; else the rule is noted as not judged.
 bool has_history(const Trace& trace, std::string_view rule, std::vector<NotJudged>& not_judged);

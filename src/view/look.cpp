@@ -14,22 +14,16 @@ namespace {
 
 constexpr std::size_t kMostScenes = 16;
 
-// Findings change their order and their severity on the way into the report; what they say stays.
 struct FoundMoment {
-  std::string rule, fingerprint, message, process;
-  std::uint16_t device = 0;
+  std::uint32_t finding = 0;  // its id
   std::uint32_t scene = 0, event = 0;
-  bool is_of(const Finding& finding) const {
-    return rule == finding.rule && fingerprint == finding.fingerprint && message == finding.message &&
-           process == finding.process && device == finding.device;
-  }
 };
 
 Jump jump_of(const Finding& finding, const std::vector<FoundMoment>& moments) {
   const Location& look = place_to_look(finding);
   Jump jump{kNever, kNever, look.file, look.line};
   const auto at =
-      std::find_if(moments.begin(), moments.end(), [&](const FoundMoment& one) { return one.is_of(finding); });
+      std::find_if(moments.begin(), moments.end(), [&](const FoundMoment& one) { return one.finding == finding.id; });
   if (at != moments.end()) {
     jump.scene = at->scene;
     jump.event = at->event;
@@ -56,11 +50,9 @@ Viewed look_at(const Input& input) {
       const Scene& scene = viewed.scenes.emplace_back(make_scene(part.name, judgement, slot, share));
       viewed.traces.push_back(&part.trace);
       for (std::size_t at = 0; at < judgement.findings.size(); ++at) {
-        const Finding& finding = judgement.findings[at];
         if (scene.moments[at] == kNever) continue;
-        moments.push_back({finding.rule, finding.fingerprint, finding.message,
-                           input.parts.size() > 1 ? part.name : std::string(), finding.device,
-                           static_cast<std::uint32_t>(viewed.scenes.size() - 1), scene.moments[at]});
+        moments.push_back(
+            {judgement.findings[at].id, static_cast<std::uint32_t>(viewed.scenes.size() - 1), scene.moments[at]});
       }
     }
   });

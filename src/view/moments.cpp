@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "rules/registry.h"
 #include "view/groupings.h"
 
 namespace faultline::view {
@@ -60,14 +61,14 @@ std::vector<std::uint32_t> moments_of(const Judgement& judgement, std::size_t de
       moments.push_back(kNever);
       continue;
     }
-    const auto starts = [&](std::string_view group) { return finding.rule.starts_with(group); };
+    const Topic topic = topic_of(finding);
     std::optional<std::uint32_t> at;
-    if (starts("memory/out-of-memory") && !usage.failures.empty()) at = usage.failures.back().event;
-    if (starts("access/") || !finding.location.kernel.empty()) {
+    if (topic == Topic::kExhausted && !usage.failures.empty()) at = usage.failures.back().event;
+    if (topic == Topic::kAccess || !finding.location.kernel.empty()) {
       at = first_on(facts, facts.violations, usage.device);
       if (!at) at = first_on(facts, facts.faults, usage.device);
     }
-    if (!at && (starts("api/") || starts("tensor/"))) at = failed_call(facts.trace, finding.location);
+    if (!at && (topic == Topic::kCall || topic == Topic::kTensors)) at = failed_call(facts.trace, finding.location);
     for (const Location* place : {&finding.location, &finding.allocated_at}) {
       if (!at) at = fullest(facts.trace, lines, *place);
     }

@@ -196,9 +196,9 @@ class Judge {
         judge_done(index, memory);
     }
     if (beyond_ != 0)
-      not_judged_.push_back({"api/bad-copy", format_count(beyond_) +
-                                                 " more bad copies, from other places than the first " +
-                                                 format_count(kMostLookedInto) + ", were not looked into"});
+      not_judged_.push_back({rule_name::kBadCopy, format_count(beyond_) +
+                                                      " more bad copies, from other places than the first " +
+                                                      format_count(kMostLookedInto) + ", were not looked into"});
   }
 
  private:
@@ -245,7 +245,7 @@ class Judge {
     const Event& event = trace_.events[index];
     const std::string library = asking_library(facts_, event.stack);
     Finding finding =
-        finding_at(facts_, "api/bad-copy", library.empty() ? Severity::kError : Severity::kWarning,
+        finding_at(facts_, rule_name::kBadCopy, library.empty() ? Severity::kError : Severity::kWarning,
                    story.kind == "refused" ? Confidence::kLikely : Confidence::kProved, event.device, event.stack);
     finding.message = story.message;
     finding.memory = event.has(kFailed) ? "The driver refused it; nothing was moved."

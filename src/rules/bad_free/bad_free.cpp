@@ -101,7 +101,7 @@ void judge_bad_free(Case& subject, std::vector<Finding>& findings, std::vector<N
       continue;
     }
     const std::string library = asking_library(facts, event.stack);
-    Finding finding = finding_at(facts, "api/bad-free", library.empty() ? Severity::kError : Severity::kWarning,
+    Finding finding = finding_at(facts, rule_name::kBadFree, library.empty() ? Severity::kError : Severity::kWarning,
                                  story.confidence, event.device, event.stack);
     finding.message = story.message;
     if (!library.empty()) finding.memory = "The call came from " + library + ".";
@@ -118,8 +118,8 @@ void judge_bad_free(Case& subject, std::vector<Finding>& findings, std::vector<N
     findings.push_back(std::move(finding));
   }
   if (beyond != 0)
-    not_judged.push_back({"api/bad-free", format_count(beyond) + " more refused calls, after the first " +
-                                              format_count(kMostLookedInto) + ", were not looked into"});
+    not_judged.push_back({rule_name::kBadFree, format_count(beyond) + " more refused calls, after the first " +
+                                                   format_count(kMostLookedInto) + ", were not looked into"});
 }
 
 }  // namespace faultline

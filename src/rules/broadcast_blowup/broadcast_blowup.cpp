@@ -192,7 +192,7 @@ Finding describe(const Facts& facts, const Group& group) {
   const std::string op(facts.trace.strings.at(tensor.op));
   const std::string longer = tensor_text(operands[blowup.longer].dtype, operands[blowup.longer].shape);
   const Confidence confidence = blowup.is_loss && !blowup.was_expanded ? Confidence::kProved : Confidence::kLikely;
-  Finding finding = finding_at(facts, "tensor/broadcast-blowup", Severity::kWarning, confidence, group.event->device,
+  Finding finding = finding_at(facts, rule_name::kBroadcastBlowup, Severity::kWarning, confidence, group.event->device,
                                group.event->stack);
   finding.location.op = op;
   finding.bytes = blowup.result_bytes;

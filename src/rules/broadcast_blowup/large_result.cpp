@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "fmt/format.h"
 #include "rules/describe.h"
+#include "rules/rule_names.h"
 #include "rules/shapes.h"
 
 namespace faultline {
@@ -164,7 +165,7 @@ void advise_pieces(const Facts& facts, std::size_t slot, const UsageMoment& mome
 
 Finding describe(const Facts& facts, std::size_t slot, const UsageMoment& moment, const Wanted& wanted, StackId stack,
                  bool is_there) {
-  Finding finding = finding_at(facts, "tensor/broadcast-blowup", Severity::kWarning, Confidence::kProved,
+  Finding finding = finding_at(facts, rule_name::kBroadcastBlowup, Severity::kWarning, Confidence::kProved,
                                facts.usage[slot].device, stack);
   finding.location.op = wanted.op;
   finding.bytes = wanted.bytes;

@@ -112,7 +112,7 @@ Finding describe(const Facts& facts, std::uint16_t device, const Line& line) {
   const std::uint64_t per_call = amounts.returned / (line.calls() - 1);
   // Segments of the sizes that were returned could have served; of other sizes, new ones may have kept fragmentation down.
   const bool same_sizes = amounts.in_same_sizes >= amounts.taken_again / 100 * kLeastPercentTakenAgain;
-  Finding finding = finding_at(facts, "memory/cache-churn", Severity::kNote,
+  Finding finding = finding_at(facts, rule_name::kCacheChurn, Severity::kNote,
                                same_sizes ? Confidence::kProved : Confidence::kLikely, device, line.caller());
   finding.bytes = per_call;
   finding.count = line.calls();
@@ -144,7 +144,7 @@ Finding describe(const Facts& facts, std::uint16_t device, const Line& line) {
 
 void judge_cache_churn(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
   const Facts& facts = subject.facts();
-  if (!has_history(subject.trace(), "memory/cache-churn", not_judged)) return;
+  if (!has_history(subject.trace(), rule_name::kCacheChurn, not_judged)) return;
   for (const DeviceUsage& usage : facts.usage) {
     for (const auto& [place, line] : find_calls(facts, usage.device)) {
       if (line.churns()) findings.push_back(describe(facts, usage.device, line));

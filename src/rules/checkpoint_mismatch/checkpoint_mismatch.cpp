@@ -8,7 +8,6 @@
 namespace faultline {
 namespace {
 
-constexpr std::string_view kRule = "tensor/checkpoint-mismatch";
 constexpr std::size_t kNamesShown = 3;
 
 std::string list_text(const std::vector<std::string>& names) {
@@ -76,7 +75,7 @@ void judge_checkpoint_mismatch(Case& subject, std::vector<Finding>& findings, st
   const StatedError& stated = subject.statements().error;
   if (stated.kind == MessageKind::kCheckpoint) {
     const CheckpointWords words = read_checkpoint_words(stated.text);
-    Finding finding = begin_stated(subject, kRule);
+    Finding finding = begin_stated(subject, rule_name::kCheckpointMismatch);
     describe(words, finding);
     finish_stated(subject, finding);
     findings.push_back(std::move(finding));
@@ -95,13 +94,14 @@ void judge_checkpoint_mismatch(Case& subject, std::vector<Finding>& findings, st
   if (message.find("in loading state_dict for") == std::string::npos) return;
   const CheckpointWords words = read_checkpoint_words(message);
   if (!words.any()) return;
-  Finding finding = finding_at(subject.facts(), kRule, Severity::kError, Confidence::kProved, 0, {});
+  Finding finding =
+      finding_at(subject.facts(), rule_name::kCheckpointMismatch, Severity::kError, Confidence::kProved, 0, {});
   finding.location.file = word("file");
   finding.location.function = word("function");
   const auto line = json->find("line");
   if (line != json->end() && line->is_number_unsigned()) finding.location.line = line->get<std::uint32_t>();
   describe(words, finding);
-  finding.fingerprint = fingerprint(kRule, finding.location);
+  finding.fingerprint = fingerprint(rule_name::kCheckpointMismatch, finding.location);
   findings.push_back(std::move(finding));
 }
 

@@ -14,7 +14,7 @@ namespace {
 Finding no_effect(const std::string& setting, std::string message, Severity severity, Confidence confidence,
                   std::string advice) {
   Finding finding;
-  finding.rule = "config/no-effect";
+  finding.rule = rule_name::kNoEffect;
   finding.severity = severity;
   finding.confidence = confidence;
   finding.message = std::move(message);
@@ -51,7 +51,7 @@ struct Removal {
 
 void judge_config_no_effect(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
   const Trace& trace = subject.trace();
-  const auto lacks = [&](const std::string& why) { not_judged.push_back({"config/no-effect", why}); };
+  const auto lacks = [&](const std::string& why) { not_judged.push_back({rule_name::kNoEffect, why}); };
   if (!trace.properties.contains("torch.alloc_conf"))
     return lacks("this input does not carry the allocator's settings");
   Result<RecordedTorchSettings> recorded = recorded_torch_settings(trace.properties);

@@ -216,7 +216,7 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     if (!is_worth_telling(waste)) continue;
     const std::vector<Pins> pins = pins_by_line(facts, waste.space);
     if (pins.empty()) continue;
-    Finding finding = finding_at(facts, "memory/fragmentation", severity_of(waste),
+    Finding finding = finding_at(facts, rule_name::kFragmentation, severity_of(waste),
                                  contradicts_itself(waste.shortage) ? Confidence::kHint : Confidence::kProved,
                                  usage.device, pins.front().stack);
     tell_waste(waste, finding);

@@ -3,75 +3,74 @@
 #include <algorithm>
 #include <array>
 
+#include "rules/rule_names.h"
+
 namespace faultline {
-namespace {
-
-constexpr std::string_view kIllegalAddress = "access/illegal-address", kMisaligned = "access/misaligned",
-                           kLaunchError = "api/launch-error";
-
-}  // namespace
 
 const FaultWords& words_of(FaultKind kind) {
   static constexpr std::array<std::pair<FaultKind, FaultWords>, 18> kWords = {{
-      {FaultKind::kUnknown, {kLaunchError, "was stopped by an error", ""}},
+      {FaultKind::kUnknown, {rule_name::kLaunchError, "was stopped by an error", ""}},
       {FaultKind::kIllegalAddress,
-       {kIllegalAddress, "touched an address that is not mapped on the device", "", true,
+       {rule_name::kIllegalAddress, "touched an address that is not mapped on the device", "", true,
         "An index out of range, a tensor freed while a kernel still used it, or a custom kernel's own arithmetic; "
         "PyTorch's index kernels check and would have said "
         "device-side assert."}},
       {FaultKind::kLocalRange,
-       {kIllegalAddress, "touched an address outside its shared or local memory",
+       {rule_name::kIllegalAddress, "touched an address outside its shared or local memory",
         "Check the index into shared memory, and that the launch asks for as much dynamic shared memory as the kernel "
         "uses.",
         true}},
       {FaultKind::kMisaligned,
-       {kMisaligned, "touched an address that its access is not aligned to", "", true,
+       {rule_name::kMisaligned, "touched an address that its access is not aligned to", "", true,
         "Usually a view that starts at an odd offset, handed to a kernel that loads several values at once: try "
         ".clone() on what goes into custom or half-precision kernels."}},
       {FaultKind::kAssert,
-       {kLaunchError, "failed a check of its own (a device-side assert)",
+       {rule_name::kLaunchError, "failed a check of its own (a device-side assert)",
         "The kernel printed the condition that failed on standard error: a line with \"Assertion `…` failed\"."}},
       {FaultKind::kIllegalInstruction,
-       {kLaunchError, "ran into an instruction that the device does not know",
+       {rule_name::kLaunchError, "ran into an instruction that the device does not know",
         "A jump through a damaged function pointer, or code built for another architecture.", true}},
       {FaultKind::kInvalidPc,
-       {kLaunchError, "jumped to an address that holds no code",
+       {rule_name::kLaunchError, "jumped to an address that holds no code",
         "A damaged function pointer or return address: look for a write beyond a local array."}},
       {FaultKind::kAddressSpace,
-       {kLaunchError, "used an address of one kind of memory (shared, local, global) with an instruction for another",
+       {rule_name::kLaunchError,
+        "used an address of one kind of memory (shared, local, global) with an instruction for another",
         "Look for a pointer to shared memory that is kept or passed on as one to global memory."}},
       {FaultKind::kStack,
-       {kLaunchError, "used more stack than there was, or damaged it",
+       {rule_name::kLaunchError, "used more stack than there was, or damaged it",
         "Deep recursion needs a larger stack (cudaDeviceSetLimit(cudaLimitStackSize, …)); a write beyond a local array "
         "looks the same."}},
       {FaultKind::kTimeout,
-       {kLaunchError, "ran longer than the driver allows",
+       {rule_name::kLaunchError, "ran longer than the driver allows",
         "Split its work, or run it on a device that drives no display."}},
       {FaultKind::kHardware,
-       {kLaunchError, "was stopped because the device reported an error of its own: hardware, not the program",
+       {rule_name::kLaunchError,
+        "was stopped because the device reported an error of its own: hardware, not the program",
         "nvidia-smi -q -d ECC, and lines with Xid in dmesg, show more; reset or replace the device."}},
       {FaultKind::kLaunchFailure,
-       {kLaunchError, "was stopped by the hardware without a more precise reason",
+       {rule_name::kLaunchError, "was stopped by the hardware without a more precise reason",
         "An illegal access can end like this; if it comes at random places, look at the device too: nvidia-smi -q -d "
         "ECC, and "
         "Xid lines in dmesg.",
         true}},
       {FaultKind::kTrap,
-       {kLaunchError, "was stopped by a trap instruction: __trap(), or a check that a compiler made one",
+       {rule_name::kLaunchError, "was stopped by a trap instruction: __trap(), or a check that a compiler made one",
         "Look at the condition that leads to the line named."}},
       {FaultKind::kResources,
-       {kLaunchError, "requested more registers or shared memory than one block can have on this device",
+       {rule_name::kLaunchError, "requested more registers or shared memory than one block can have on this device",
         "Use fewer threads per block for it."}},
       {FaultKind::kConfiguration,
-       {kLaunchError, "was launched with a shape that the device does not allow",
+       {rule_name::kLaunchError, "was launched with a shape that the device does not allow",
         "Often a tensor with no elements, or more than 65535 blocks in one dimension."}},
       {FaultKind::kNoKernelImage,
-       {kLaunchError, "has no code for this device's architecture in the program",
+       {rule_name::kLaunchError, "has no code for this device's architecture in the program",
         "Install a build for it: python -c \"import torch; print(torch.cuda.get_arch_list())\" shows what there is."}},
       {FaultKind::kEarlierError,
-       {kLaunchError, "was refused because of an earlier error", "The first error in the log is the one to look at."}},
+       {rule_name::kLaunchError, "was refused because of an earlier error",
+        "The first error in the log is the one to look at."}},
       {FaultKind::kSharedMemoryLimit,
-       {kLaunchError, "requested more shared memory than one block can have",
+       {rule_name::kLaunchError, "requested more shared memory than one block can have",
         "Smaller block sizes or fewer stages (num_stages) for that kernel."}},
   }};
   const auto found = std::find_if(kWords.begin(), kWords.end(), [&](const auto& row) { return row.first == kind; });

@@ -15,6 +15,7 @@
 #include "rules/illegal_address/suspects.h"
 #include "rules/kernel_place.h"
 #include "rules/memory_words.h"
+#include "rules/rule_names.h"
 
 namespace faultline {
 namespace {
@@ -220,7 +221,7 @@ class Judge {
   }
 
   void as_index_check(Finding& finding) const {
-    finding.rule = "tensor/index-out-of-range";
+    finding.rule = rule_name::kIndexOutOfRange;
     finding.confidence = Confidence::kLikely;
     finding.message =
         "An index lay outside its dimension: a check in " +
@@ -230,7 +231,7 @@ class Judge {
   }
 
   void finish(FaultKind kind, Finding& finding) const {
-    if (finding.rule == "tensor/index-out-of-range") {
+    if (topic_of(finding) == Topic::kTensors) {
       finding.tries.push_back(
           {"Check min() and max() of the index or target tensor before this line; the condition that failed stands on "
            "standard error (\"Assertion `…` failed\").",
@@ -254,9 +255,9 @@ void judge_faults(Case& subject, std::vector<Finding>& findings, std::vector<Not
   for (std::size_t at = 0; at < std::min(told.dumped.size(), kMostFaults); ++at)
     findings.push_back(judge.of_dump(told.dumped[at], told.by_driver));
   if (told.dumped.size() > kMostFaults) {
-    not_judged.push_back({"access/illegal-address", format_count(told.dumped.size() - kMostFaults) +
-                                                        " faults beyond the first " + std::to_string(kMostFaults) +
-                                                        " were not looked at"});
+    not_judged.push_back({rule_name::kIllegalAddress, format_count(told.dumped.size() - kMostFaults) +
+                                                          " faults beyond the first " + std::to_string(kMostFaults) +
+                                                          " were not looked at"});
   }
   if (told.dumped.empty() && told.by_driver) findings.push_back(judge.of_driver(*told.by_driver));
   const ErrorKind stated = subject.statements().error.group();

@@ -5,6 +5,7 @@
 #include "rules/cause.h"
 #include "rules/illegal_address/fault_words.h"
 #include "rules/illegal_address/illegal_address.h"
+#include "rules/rule_names.h"
 #include "rules/stated_error.h"
 
 namespace faultline {
@@ -79,7 +80,7 @@ void judge_assertion(const Case& subject, Finding& finding) {
   } else if (has_any(condition, {"out of bounds", "out of range", "srcIndex <", "dstIndex <", "n_classes",
                                  "num_classes", "N_CLASSES", "idx_dim", "index_size", "ind_dim_size", "index >= 0",
                                  "idx >= 0", "target", "indexValue"})) {
-    finding.rule = "tensor/index-out-of-range";
+    finding.rule = rule_name::kIndexOutOfRange;
     finding.message = "An index lay outside its dimension: " + kernel + " checks " + condition + place;
     add_try(finding, index_advice(assertion));
     add_try(finding,
@@ -210,7 +211,7 @@ void judge_library(const Case& subject, Finding& finding) {
     constexpr std::uint64_t kLeastHandle = 16 * kMiB;
     const bool is_full = stated.free && stated.capacity && stated.free->max < kLeastHandle;
     if (!refused.empty() || is_full) {
-      finding.rule = "memory/out-of-memory";
+      finding.rule = rule_name::kOutOfMemory;
       finding.message =
           library + " could not start (" + stated.status + "): " +
           (is_full ? shown(*stated.free) + " of the device's " + shown(*stated.capacity) + " was free"
@@ -248,7 +249,7 @@ void judge_library(const Case& subject, Finding& finding) {
 
 Finding describe_fault_message(const Case& subject) {
   const StatedError& stated = subject.statements().error;
-  Finding finding = begin_stated(subject, "api/launch-error");
+  Finding finding = begin_stated(subject, rule_name::kLaunchError);
   if (stated.group() != ErrorKind::kFault)
     judge_library(subject, finding);
   else if (stated.fault() == FaultKind::kAssert)

@@ -151,7 +151,7 @@ std::string made_where(const Location& location, const char* preposition = "at")
 // A line that keeps what it makes, and nothing that tells a loop from one pass.
 Finding kept_without_rounds(const Facts& facts, const HeldBy& held_by, const Growth& growth, std::uint16_t device,
                             bool at_failure) {
-  Finding finding = finding_at(facts, "memory/leak", Severity::kNote, Confidence::kHint, device, growth.program);
+  Finding finding = finding_at(facts, rule_name::kLeak, Severity::kNote, Confidence::kHint, device, growth.program);
   finding.location = location_of_frame(facts.trace, growth.program);
   finding.bytes = growth.kept_bytes;
   finding.message = format_count(growth.kept_count) + " tensors made " + made_where(finding.location) + ", " +
@@ -356,7 +356,7 @@ Finding kept_by_rounds(const Leak& leak) {
   const Growth& growth = leak.growth;
   const GrowingStack& main = growth.stacks.front();
   Finding finding =
-      finding_at(leak.facts, "memory/leak", leak.severity(),
+      finding_at(leak.facts, rule_name::kLeak, leak.severity(),
                  leak.is_proved() ? Confidence::kProved : Confidence::kLikely, leak.usage().device, leak.blamed);
   finding.location =
       leak.blamed.value != 0 ? location_of_frame(leak.facts.trace, leak.blamed) : location_of(leak.facts, main.stack);
@@ -377,7 +377,7 @@ Finding kept_by_rounds(const Leak& leak) {
 void judge_leak(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>& not_judged) {
   const Facts& facts = subject.facts();
   const Trace& trace = subject.trace();
-  if (!has_history(subject.trace(), "memory/leak", not_judged) || trace.events.empty()) return;
+  if (!has_history(subject.trace(), rule_name::kLeak, not_judged) || trace.events.empty()) return;
   std::set<FrameId> told;  // lines that are found to grow
   const KeptMemory kept(facts);
   const HeldBy held_by(trace);

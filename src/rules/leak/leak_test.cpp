@@ -21,7 +21,7 @@ std::string advice_in_training() {
   }
   const Trace trace = traced(lines);
   for (const Finding& finding : judge(trace).findings) {
-    if (finding.rule == "memory/leak" && !finding.tries.empty()) return finding.tries.front().what;
+    if (finding.rule == rule_name::kLeak && !finding.tries.empty()) return finding.tries.front().what;
   }
   return "no leak was found";
 }
@@ -38,7 +38,7 @@ std::string message_of_kept(int results, int batch) {
   }
   const Trace trace = traced(lines);
   for (const Finding& finding : judge(trace).findings) {
-    if (finding.rule == "memory/leak") return finding.message;
+    if (finding.rule == rule_name::kLeak) return finding.message;
   }
   return "no leak was found";
 }
@@ -76,7 +76,7 @@ std::vector<Finding> leaks_of_dry_run(bool keeps, bool goes_on) {
   }
   std::vector<Finding> leaks;
   for (Finding& finding : judge(traced(lines)).findings) {
-    if (finding.rule == "memory/leak") leaks.push_back(std::move(finding));
+    if (finding.rule == rule_name::kLeak) leaks.push_back(std::move(finding));
   }
   return leaks;
 }
@@ -115,7 +115,7 @@ std::vector<Finding> leaks_held(const std::string& first, const std::string& sec
   }
   std::vector<Finding> leaks;
   for (Finding& finding : judge(traced(lines)).findings) {
-    if (finding.rule == "memory/leak") leaks.push_back(std::move(finding));
+    if (finding.rule == rule_name::kLeak) leaks.push_back(std::move(finding));
   }
   return leaks;
 }
@@ -229,7 +229,7 @@ std::vector<Finding> pairs_held(const std::string& rest) {
   }
   std::vector<Finding> leaks;
   for (Finding& finding : judge(traced(lines)).findings) {
-    if (finding.rule == "memory/leak") leaks.push_back(std::move(finding));
+    if (finding.rule == rule_name::kLeak) leaks.push_back(std::move(finding));
   }
   return leaks;
 }

@@ -6,6 +6,7 @@
 #include "facts/libraries.h"
 #include "facts/mapped_ranges.h"
 #include "rules/describe.h"
+#include "rules/rule_names.h"
 #include "trace/context_end.h"
 #include "trace/framework.h"
 
@@ -45,7 +46,8 @@ struct Line {
 
 Finding growing(const Facts& facts, const Line& line) {
   const KeptMemory::Stack& sum = line.sum;
-  Finding finding = finding_at(facts, "memory/leak", Severity::kWarning, Confidence::kLikely, sum.device, line.stack);
+  Finding finding =
+      finding_at(facts, rule_name::kLeak, Severity::kWarning, Confidence::kLikely, sum.device, line.stack);
   finding.bytes = sum.kept_bytes;
   finding.message = format_count(sum.kept) + " of the " + format_count(sum.made) +
                     " allocations made at this line were never freed, " + format_bytes(sum.kept_bytes) +
@@ -62,7 +64,8 @@ Finding growing(const Facts& facts, const Line& line) {
 }
 
 Finding left_over(const Facts& facts, const std::vector<Line>& lines) {
-  Finding finding = finding_at(facts, "memory/leak", Severity::kNote, Confidence::kProved, lines.back().sum.device, {});
+  Finding finding =
+      finding_at(facts, rule_name::kLeak, Severity::kNote, Confidence::kProved, lines.back().sum.device, {});
   std::uint64_t count = 0, with_context = 0;
   for (const Line& line : lines) {
     with_context += line.sum.with_context;

@@ -22,7 +22,7 @@ void judge_run(const Case& subject, std::vector<Finding>& findings) {
       !word("process.exception.kind").empty() || ending.exception_type == "KeyboardInterrupt")
     return;
   Finding finding;
-  finding.rule = "program/other-error";
+  finding.rule = rule_name::kOtherError;
   finding.severity = Severity::kNote;
   finding.confidence = Confidence::kLikely;
   const std::string line = word("process.exception.at.line");
@@ -49,7 +49,7 @@ void judge_other_error(Case& subject, std::vector<Finding>& findings, std::vecto
   const bool ended = !stated.ended_by.empty() && !stated.ended_while_handled;
   if (!ended && quoted_by.empty()) return;
   Finding finding;
-  finding.rule = "program/other-error";
+  finding.rule = rule_name::kOtherError;
   finding.severity = Severity::kNote;
   finding.confidence = Confidence::kLikely;
   finding.location = {

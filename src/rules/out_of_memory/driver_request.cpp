@@ -7,6 +7,7 @@
 #include "rules/out_of_memory/advice.h"
 #include "rules/out_of_memory/out_of_memory.h"
 #include "trace/framework.h"
+#include "rules/rule_names.h"
 
 namespace faultline {
 namespace {
@@ -61,7 +62,7 @@ Finding describe_driver_failure(Case& subject, std::size_t slot, const UsageMome
               : cause_of(shortage);
 
   const std::string asker = asker_words(facts, event);
-  Finding finding = finding_at(facts, "memory/out-of-memory",
+  Finding finding = finding_at(facts, rule_name::kOutOfMemory,
                                subject.statements().ending.well() ? Severity::kWarning : Severity::kError,
                                verdict.confidence, event.device, event.stack);
   finding.cause = verdict.cause();

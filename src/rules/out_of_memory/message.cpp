@@ -11,6 +11,7 @@
 #include "rules/out_of_memory/out_of_memory.h"
 #include "rules/out_of_memory/pool_message.h"
 #include "rules/platform.h"
+#include "rules/rule_names.h"
 #include "rules/stated_error.h"
 #include "sources/messages/programs.h"
 
@@ -363,7 +364,7 @@ void add_next_step(const Case& subject, Finding& finding) {
 
 Finding describe_message(Case& subject) {
   const StatedError& stated = subject.statements().error;
-  Finding finding = begin_stated(subject, "memory/out-of-memory");
+  Finding finding = begin_stated(subject, rule_name::kOutOfMemory);
   if (stated.requested && stated.requested->min < kExabyte) finding.bytes = stated_bytes(*stated.requested);
   if (stated.guessed)
     judge_guess(subject, finding);

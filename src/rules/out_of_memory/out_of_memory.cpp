@@ -11,6 +11,7 @@
 #include "rules/out_of_memory/advice.h"
 #include "rules/out_of_memory/pool.h"
 #include "rules/out_of_memory/request.h"
+#include "rules/rule_names.h"
 #include "rules/stated_error.h"
 
 namespace faultline {
@@ -72,7 +73,7 @@ std::uint64_t float32_parameter_bytes(const Facts& facts, std::size_t slot, std:
 Finding describe_pool_failure(Case& subject, std::size_t slot, const UsageMoment& moment, std::uint64_t times) {
   const Event& event = subject.trace().events[moment.event];
   const Whereabouts where = whereabouts(subject.facts(), slot, moment.event);
-  Finding finding = finding_at(subject.facts(), "memory/out-of-memory", Severity::kError, Confidence::kProved,
+  Finding finding = finding_at(subject.facts(), rule_name::kOutOfMemory, Severity::kError, Confidence::kProved,
                                event.device, event.stack);
   finding.location = where.location;
   finding.call_path = where.callers;
@@ -98,7 +99,7 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   const CauseVerdict verdict = cause_of(shortage);
   const Whereabouts where = whereabouts(facts, slot, moment.event);
   Finding finding =
-      finding_at(facts, "memory/out-of-memory", Severity::kError, verdict.confidence, event.device, event.stack);
+      finding_at(facts, rule_name::kOutOfMemory, Severity::kError, verdict.confidence, event.device, event.stack);
   finding.cause = verdict.cause();
   finding.location = where.location;
   finding.call_path = where.callers;

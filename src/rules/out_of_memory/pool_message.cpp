@@ -9,6 +9,7 @@
 #include "rules/out_of_memory/message_words.h"
 #include "rules/out_of_memory/pool.h"
 #include "rules/pool_cause.h"
+#include "rules/rule_names.h"
 #include "rules/shortage.h"
 #include "rules/stated_error.h"
 #include "sources/pool_names.h"
@@ -187,7 +188,7 @@ bool judge_constant(const Case& subject, Finding& finding) {
 // A pool of page-locked memory of the host, of which the text has no map. False: it is another one's.
 bool judge_host_pool(const StatedError& stated, Finding& finding) {
   if (stated.pool.empty() || memory_of(stated.pool) != PoolMemory::kHost) return false;
-  finding.rule = "memory/host-memory";
+  finding.rule = rule_name::kHostMemory;
   conclude(finding, Confidence::kProved,
            size_words(stated) + " was requested in " + stated.pool +
                ", a pool of host memory through which copies to the GPU go, and it had no room: its limit "

@@ -4,6 +4,7 @@
 
 #include "fmt/format.h"
 #include "rules/describe.h"
+#include "rules/rule_names.h"
 
 namespace faultline {
 namespace {
@@ -74,7 +75,7 @@ std::optional<Finding> index_refused(const FailedOp& failed, const Facts& facts)
       static_cast<std::size_t>(refused->dimension) < shape->size())
     refused->size = (*shape)[static_cast<std::size_t>(refused->dimension)];
   Finding finding =
-      finding_at(facts, "tensor/index-out-of-range", failed.is_last ? Severity::kError : Severity::kWarning,
+      finding_at(facts, rule_name::kIndexOutOfRange, failed.is_last ? Severity::kError : Severity::kWarning,
                  Confidence::kProved, failed.device, failed.stack);
   finding.location.op = std::string(failed.op);
   finding.message = message_of(*refused);

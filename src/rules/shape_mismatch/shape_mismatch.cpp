@@ -34,10 +34,10 @@ Trouble judge_failure(const FailedOp& failed) {
 
 std::string_view rule_for(Trouble trouble) {
   switch (trouble) {
-    case Trouble::kDtype: return "tensor/dtype-mismatch";
-    case Trouble::kDevice: return "tensor/device-mismatch";
-    case Trouble::kIndex: return "tensor/index-out-of-range";
-    default: return "tensor/shape-mismatch";
+    case Trouble::kDtype: return rule_name::kDtypeMismatch;
+    case Trouble::kDevice: return rule_name::kDeviceMismatch;
+    case Trouble::kIndex: return rule_name::kIndexOutOfRange;
+    default: return rule_name::kShapeMismatch;
   }
 }
 

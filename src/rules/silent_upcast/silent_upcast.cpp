@@ -204,7 +204,7 @@ std::optional<Finding> describe(const Facts& facts, std::size_t slot, Group& gro
       (!usage.failures.empty() && is_class_loss(facts, group.largest) && !is_norm(facts, group.largest));
   const Severity severity = at_focus && can_change ? Severity::kWarning : Severity::kNote;
   const Confidence confidence = group.how == Widening::kDouble ? Confidence::kLikely : Confidence::kProved;
-  Finding finding = finding_at(facts, "tensor/silent-upcast", severity, confidence, usage.device,
+  Finding finding = finding_at(facts, rule_name::kSilentUpcast, severity, confidence, usage.device,
                                facts.lifetimes.birth(group.largest).stack);
   finding.bytes = at_focus ? group.at_focus : group.most;
   finding.count = at_focus ? group.alive_at_focus : group.members.size();

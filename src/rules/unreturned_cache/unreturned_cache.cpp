@@ -42,7 +42,7 @@ void note_private_pools(const Trace& trace, std::uint16_t device, std::vector<Fi
   }
   if (idle < kLeastPoolBytes || static_cast<double>(idle) < kLeastPoolShare * static_cast<double>(reserved)) return;
   Finding finding;
-  finding.rule = "memory/unreturned-cache";
+  finding.rule = rule_name::kUnreturnedCache;
   finding.severity = Severity::kNote;
   finding.confidence = Confidence::kProved;
   finding.device = device;
@@ -74,8 +74,8 @@ void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::
   const Trace& trace = subject.trace();
   for (const Device& device : trace.devices) note_private_pools(trace, device.index, findings);
   if (!trace.can(kEvents)) {
-    not_judged.push_back(
-        {"memory/unreturned-cache", "it needs " + describe_capabilities(kEvents) + ", which this input does not have"});
+    not_judged.push_back({rule_name::kUnreturnedCache,
+                          "it needs " + describe_capabilities(kEvents) + ", which this input does not have"});
     return;
   }
   HashSet<std::uint64_t> private_segments;
@@ -127,7 +127,7 @@ void judge_unreturned_cache(Case& subject, std::vector<Finding>& findings, std::
     const double share = static_cast<double>(idle) / static_cast<double>(usage.end.reserved);
     if (idle < kLeastBytes || share < kLeastShare) continue;
     Finding finding =
-        finding_at(facts, "memory/unreturned-cache", Severity::kNote, Confidence::kProved, usage.device, user);
+        finding_at(facts, rule_name::kUnreturnedCache, Severity::kNote, Confidence::kProved, usage.device, user);
     finding.bytes = idle;
     finding.message = format_bytes(idle) + " of the " + format_bytes(usage.end.reserved) +
                       " that PyTorch holds at the end have not been used during the later half of "

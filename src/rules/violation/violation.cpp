@@ -28,14 +28,14 @@ struct Words {
 const Words& words_of(ViolationKind kind) {
   static constexpr std::array<Words, 5> kWords = {{
       // in the order of the kinds
-      {"access/illegal-address", "that it must not touch", ""},
-      {"access/out-of-bounds", "outside of its memory",
+      {rule_name::kIllegalAddress, "that it must not touch", ""},
+      {rule_name::kOutOfBounds, "outside of its memory",
        "Bound the index (in Triton: mask=offsets < n; in CUDA: if (i < n))."},
-      {"access/use-after-free", "of memory that had been freed",
+      {rule_name::kUseAfterFree, "of memory that had been freed",
        "Keep what the kernel was given alive until it has run; a tensor used on another stream needs record_stream."},
-      {"access/uninitialized", "that nothing had written",
+      {rule_name::kUninitialized, "that nothing had written",
        "Fill the memory before (torch.zeros instead of torch.empty, cudaMemset), or read only what was written."},
-      {"access/misaligned", "from an address that such an access is not aligned to",
+      {rule_name::kMisaligned, "from an address that such an access is not aligned to",
        "Give the kernel .clone() of a view that begins at an odd offset, or load fewer bytes at once."},
   }};
   const auto at = static_cast<std::size_t>(kind);
@@ -106,9 +106,9 @@ void judge_violations(Case& subject, std::vector<Finding>& findings, std::vector
                                   in_order[at].times));
   }
   if (in_order.size() > kMostFindings) {
-    not_judged.push_back({"access/out-of-bounds", format_count(in_order.size() - kMostFindings) +
-                                                      " caught accesses beyond the first " +
-                                                      std::to_string(kMostFindings) + " lines were not looked at"});
+    not_judged.push_back({rule_name::kOutOfBounds, format_count(in_order.size() - kMostFindings) +
+                                                       " caught accesses beyond the first " +
+                                                       std::to_string(kMostFindings) + " lines were not looked at"});
   }
 }
 

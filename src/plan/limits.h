@@ -13,12 +13,9 @@
 
 #include "base/result.h"
 #include "models/gpus.h"
-#include "report/report.h"
+#include "plan/plan.h"
 
 namespace faultline {
-
-// The rules of a plan's limits, which no trace is judged by.
-inline constexpr std::string_view kOverBudgetRule = "memory/over-budget", kGrownRule = "memory/grown";
 
 PlanBudget judge_budget(const Plan& plan, std::uint64_t bytes);
 
@@ -30,20 +27,22 @@ struct AllowedGrowth {
 };
 Result<AllowedGrowth> parse_allowed_growth(std::string_view text);  // "5%", "200MiB"
 
-// Why nothing can be compared with it, whatever the program does now: it is no plan, or one of another GPU; empty: it can.
-std::string why_no_base(const Report& base, const std::vector<Gpu>& gpus);
+// Why nothing can be compared with it, whatever the program does now: it is one of another GPU, or came to no end; empty: it can.
+std::string why_no_base(const Plan& plan, const std::vector<Gpu>& gpus);
 
-// report: its devices, without the plan.
-PlanComparison compare_with_base(const Report& base, const Report& report, const Plan& plan,
+// An earlier plan, and the file it was read from.
+struct PlanBase {
+  const Plan& plan;
+  const std::string& path;
+};
+// grown_lines: those that hold more at the peak than they did there.
+PlanComparison compare_with_base(const PlanBase& base, const Plan& plan, std::vector<PlanLineChange> grown_lines,
                                  const AllowedGrowth& allowed);
 
-// The findings of limits that are broken.
-void add_limits(Report& report, const Plan& plan);
+// The findings of limits that are broken. holders: who holds the memory of the plan's GPU at its peak.
+void judge_limits(const Plan& plan, const std::vector<Holder>& holders, std::vector<Finding>& findings);
 
-// In words: ", 1.20 GiB over the budget"; empty where no limit is broken.
-std::string broken_limits_text(const Plan& plan);
-// For the page: each limit that was set and what came of it.
-std::vector<std::pair<std::string_view, std::string>> limit_rows(const Plan& plan);
+std::string need_words(std::uint64_t bytes, bool at_least);  // "at least 1.20 GiB"
 // A limit was set and could not be judged.
 bool has_unjudged_limit(const Plan& plan);
 

@@ -1,10 +1,12 @@
-#include "report/limits.h"
+#include "report/limits_text.h"
 
 #include <gtest/gtest.h>
 
 #include "base/units.h"
+#include "plan/limits.h"
 #include "report/assemble.h"
 #include "report/exit_status.h"
+#include "report/growth.h"
 #include "report/json.h"
 #include "report/terminal.h"
 
@@ -40,7 +42,8 @@ Report with_budget(Report report, std::uint64_t bytes) {
 Report compared(const Report& base, Report report, std::string_view allowed) {
   Plan plan = *report.plan;
   report.plan.reset();
-  plan.comparison = compare_with_base(base, report, plan, *parse_allowed_growth(allowed));
+  plan.comparison = compare_with_base({*base.plan, base.input_path}, plan, grown_lines(base, report, plan.device),
+                                      *parse_allowed_growth(allowed));
   attach_plan(report, plan);
   return report;
 }
@@ -210,18 +213,18 @@ TEST(Limits, WhatElseIsOtherIsSaid) {
 TEST(Limits, ABaseThatSaysNothingIsRefused) {
   const Gpu t4 = *find_gpu("T4"), l4 = *find_gpu("L4");
   const Report base = planned(kGiB);
-  EXPECT_EQ(why_no_base(base, {}), "");
-  EXPECT_NE(why_no_base(base, {t4}), "");
+  EXPECT_EQ(why_no_base(*base.plan, {}), "");
+  EXPECT_NE(why_no_base(*base.plan, {t4}), "");
   Report of_t4 = base;
   of_t4.plan->gpu = plan_gpu(t4);
-  EXPECT_EQ(why_no_base(of_t4, {t4}), "");
-  EXPECT_EQ(why_no_base(of_t4, {l4, t4}), "");
-  EXPECT_NE(why_no_base(of_t4, {l4}).find("Tesla T4"), std::string::npos);
-  EXPECT_NE(why_no_base(of_t4, {}), "");
+  EXPECT_EQ(why_no_base(*of_t4.plan, {t4}), "");
+  EXPECT_EQ(why_no_base(*of_t4.plan, {l4, t4}), "");
+  EXPECT_NE(why_no_base(*of_t4.plan, {l4}).find("Tesla T4"), std::string::npos);
+  EXPECT_NE(why_no_base(*of_t4.plan, {}), "");
   for (const std::uint64_t bytes : {std::uint64_t{1}, kMiB, kGiB, kTiB}) {
     Gpu other_size = t4;
     other_size.capacity_bytes += bytes;
-    const std::string why = why_no_base(of_t4, {other_size});
+    const std::string why = why_no_base(*of_t4.plan, {other_size});
     const std::size_t then = why.find("Tesla T4 with "), now = why.rfind("Tesla T4 with ");
     ASSERT_NE(then, now) << why;
     EXPECT_NE(why.substr(then, why.find(',', why.find(" and ", then) - 2) - then),
@@ -230,16 +233,14 @@ TEST(Limits, ABaseThatSaysNothingIsRefused) {
   }
   Gpu other_context = t4;
   other_context.context_bytes += kMiB;
-  EXPECT_NE(why_no_base(of_t4, {other_context}).find("--context"), std::string::npos);
-  Report no_plan = base;
-  no_plan.plan.reset();
-  EXPECT_NE(why_no_base(no_plan, {}), "");
+  EXPECT_NE(why_no_base(*of_t4.plan, {other_context}).find("--context"), std::string::npos);
   for (const Verdict verdict : {Verdict::kUnplanned, Verdict::kProgramError, Verdict::kInterrupted}) {
     Report other = base;
     other.plan->verdict = verdict;
-    EXPECT_NE(why_no_base(other, {}), "");
+    EXPECT_NE(why_no_base(*other.plan, {}), "");
   }
-  EXPECT_NE(why_no_base(*report_of(R"({"schema": "faultline.report/1", "plan": {"verdict": "measured"}})"), {}), "");
+  EXPECT_NE(why_no_base(*report_of(R"({"schema": "faultline.report/1", "plan": {"verdict": "measured"}})")->plan, {}),
+            "");
 }
 
 TEST(Limits, NumbersThatNobodyCanNeedDoNotOverflow) {

@@ -1,4 +1,4 @@
-#include "report/limits.h"
+#include "plan/limits.h"
 
 #include <fmt/format.h>
 
@@ -8,13 +8,11 @@
 
 #include "base/given_size.h"
 #include "base/units.h"
-#include "report/growth.h"
 #include "rules/describe.h"
+#include "rules/rule_names.h"
 
 namespace faultline {
 namespace {
-
-constexpr std::size_t kLinesTold = 8;
 
 // What a limit is compared with.
 struct Need {
@@ -56,17 +54,6 @@ std::string why_not_kept(const Plan& plan, std::uint64_t limit_bytes) {
   return {};
 }
 
-std::string need_words(std::uint64_t bytes, bool at_least) {
-  return (at_least ? "at least " : "") + format_bytes(bytes);
-}
-
-const DeviceReport* device_of(const Report& report, const Plan& plan) {
-  for (const DeviceReport& device : report.devices) {
-    if (device.index == plan.device) return &device;
-  }
-  return report.devices.empty() ? nullptr : &report.devices.front();
-}
-
 // The line of the program that holds most.
 Location first_line(const std::vector<Holder>& holders) {
   for (const Holder& holder : holders) {
@@ -87,10 +74,9 @@ Finding limit_finding(std::string_view rule, const Plan& plan, std::vector<Holde
   return finding;
 }
 
-void add_over_budget(Report& report, const Plan& plan) {
+Finding over_budget(const Plan& plan, std::vector<Holder> holders) {
   const PlanBudget& budget = *plan.budget;
-  const DeviceReport* device = device_of(report, plan);
-  Finding finding = limit_finding(kOverBudgetRule, plan, device != nullptr ? device->holders : std::vector<Holder>());
+  Finding finding = limit_finding(rule_name::kOverBudget, plan, std::move(holders));
   finding.message = fmt::format("The program needs {} and its budget is {}: {} too much.",
                                 need_words(budget.needed_bytes, budget.at_least), format_bytes(budget.bytes),
                                 need_words(budget.over_bytes(), budget.at_least));
@@ -98,10 +84,10 @@ void add_over_budget(Report& report, const Plan& plan) {
   add_evidence(finding, "needed_bytes", budget.needed_bytes);
   add_evidence(finding, "budget_bytes", budget.bytes);
   add_evidence(finding, "context_bytes", plan.context_bytes);
-  report.findings.push_back(std::move(finding));
+  return finding;
 }
 
-void add_grown(Report& report, const Plan& plan) {
+Finding grown(const Plan& plan) {
   const PlanComparison& compared = *plan.comparison;
   std::vector<Holder> holders;
   for (const PlanLineChange& line : compared.lines) {
@@ -109,7 +95,7 @@ void add_grown(Report& report, const Plan& plan) {
                        line.location,
                        fmt::format("{} then, {} now", format_bytes(line.before_bytes), format_bytes(line.now_bytes))});
   }
-  Finding finding = limit_finding(kGrownRule, plan, std::move(holders));
+  Finding finding = limit_finding(rule_name::kGrown, plan, std::move(holders));
   finding.message = fmt::format("The program needs {}, which is {} more than the {} of {}; {} more is allowed.",
                                 format_bytes(compared.needed_bytes), format_bytes(compared.grown_bytes()),
                                 format_bytes(compared.before_bytes), compared.base, compared.allowed);
@@ -124,7 +110,7 @@ void add_grown(Report& report, const Plan& plan) {
   add_evidence(finding, "needed_bytes", compared.needed_bytes);
   add_evidence(finding, "before_bytes", compared.before_bytes);
   add_evidence(finding, "allowed_bytes", compared.allowed_bytes);
-  report.findings.push_back(std::move(finding));
+  return finding;
 }
 
 std::string how_far(const Plan& plan) { return plan.stopped.empty() ? "to its end" : "and stopped " + plan.stopped; }
@@ -148,21 +134,6 @@ std::vector<std::string> differences_between(const Plan& before, const Plan& now
   compare("the command was ", command_words(before), command_words(now));
   if (before.how != now.how) found.push_back("one of the two was planned with real numbers (--real)");
   return found;
-}
-
-// The lines that hold more at the peak of the GPU that the plan is about.
-std::vector<PlanLineChange> grown_lines(const Report& base, const Report& report, const Plan& plan) {
-  std::vector<PlanLineChange> lines;
-  const Comparison change = compare(base, report);
-  for (const PeakChange& peak : change.peaks) {
-    if (peak.device_after != plan.device && change.peaks.size() > 1) continue;
-    for (const LineChange& line : peak.lines) {
-      // of what the base does not list it is known what it held at the most
-      if (const Change sure = line.sure(); sure.grew() && lines.size() < kLinesTold)
-        lines.push_back({line.location, line.category_words(), sure.before, sure.after, line.count.after});
-    }
-  }
-  return lines;
 }
 
 }  // namespace
@@ -197,10 +168,7 @@ Result<AllowedGrowth> parse_allowed_growth(std::string_view text) {
   return AllowedGrowth{fmt::format("{:g} %", percent), percent / 100, 0};
 }
 
-std::string why_no_base(const Report& base, const std::vector<Gpu>& gpus) {
-  if (!base.plan)
-    return "it is a report of something else than a plan; write one with faultline plan --format json -- …";
-  const Plan& plan = *base.plan;
+std::string why_no_base(const Plan& plan, const std::vector<Gpu>& gpus) {
   if (ran_to_no_end(plan))
     return "that plan did not come to the program's end (" + std::string(name_of(plan.verdict)) +
            "), so what the program needed then is not known";
@@ -229,12 +197,12 @@ std::string why_no_base(const Report& base, const std::vector<Gpu>& gpus) {
                      gpus.empty() ? "no named GPU" : words(plan_gpu(gpus.front())));
 }
 
-PlanComparison compare_with_base(const Report& base, const Report& report, const Plan& plan,
+PlanComparison compare_with_base(const PlanBase& base, const Plan& plan, std::vector<PlanLineChange> grown_lines,
                                  const AllowedGrowth& allowed) {
-  const Plan& before = *base.plan;
+  const Plan& before = base.plan;
   Need need = need_of(plan);
   PlanComparison compared;
-  compared.base = base.input_path;
+  compared.base = base.path;
   compared.before_bytes = need_of(before).bytes;
   compared.needed_bytes = need.bytes;
   compared.allowed = allowed.words;
@@ -242,56 +210,20 @@ PlanComparison compare_with_base(const Report& base, const Report& report, const
       allowed.bytes + static_cast<std::uint64_t>(std::min(allowed.share * static_cast<double>(compared.before_bytes),
                                                           static_cast<double>(1ULL << 60)));
   compared.differences = differences_between(before, plan);
-  compared.lines = grown_lines(base, report, plan);
+  compared.lines = std::move(grown_lines);
   compared.why_not = std::move(need.why_not);
   if (compared.why_not.empty() && !compared.is_too_much())
     compared.why_not = why_not_kept(plan, compared.before_bytes + compared.allowed_bytes);
   return compared;
 }
 
-void add_limits(Report& report, const Plan& plan) {
-  if (plan.budget && plan.budget->over_bytes() != 0) add_over_budget(report, plan);
-  if (plan.comparison && plan.comparison->is_too_much()) add_grown(report, plan);
+void judge_limits(const Plan& plan, const std::vector<Holder>& holders, std::vector<Finding>& findings) {
+  if (plan.budget && plan.budget->over_bytes() != 0) findings.push_back(over_budget(plan, holders));
+  if (plan.comparison && plan.comparison->is_too_much()) findings.push_back(grown(plan));
 }
 
-std::string broken_limits_text(const Plan& plan) {
-  std::string text;
-  if (plan.budget && plan.budget->over_bytes() != 0)
-    text += fmt::format(", {} over the budget", need_words(plan.budget->over_bytes(), plan.budget->at_least));
-  if (plan.comparison && plan.comparison->is_too_much())
-    text += fmt::format(", {} more than before", format_bytes(plan.comparison->grown_bytes()));
-  return text;
-}
-
-std::vector<std::pair<std::string_view, std::string>> limit_rows(const Plan& plan) {
-  std::vector<std::pair<std::string_view, std::string>> rows;
-  if (const auto& budget = plan.budget) {
-    const std::string needs = need_words(budget->needed_bytes, budget->at_least);
-    rows.emplace_back(
-        "budget", !budget->why_not.empty()
-                      ? fmt::format("{}: not judged, for {}", format_bytes(budget->bytes), budget->why_not)
-                  : budget->over_bytes() != 0
-                      ? fmt::format("{}: it needs {}, {} too much", format_bytes(budget->bytes), needs,
-                                    need_words(budget->over_bytes(), budget->at_least))
-                      : fmt::format("{}: it needs {}{}, which leaves {}", format_bytes(budget->bytes),
-                                    format_bytes(budget->needed_bytes), budget->at_least ? " as far as it was run" : "",
-                                    format_bytes(budget->bytes - budget->needed_bytes)));
-  }
-  if (const auto& compared = plan.comparison) {
-    std::string text = fmt::format("{} in {}", format_bytes(compared->before_bytes), compared->base);
-    if (!compared->why_not.empty())
-      text += ": not judged, for " + compared->why_not;
-    else if (compared->needed_bytes < compared->before_bytes)
-      text += fmt::format(": {} less", format_bytes(compared->before_bytes - compared->needed_bytes));
-    else if (compared->needed_bytes == compared->before_bytes)
-      text += ": the same";
-    else
-      text +=
-          fmt::format(": {} more, and {} more is allowed", format_bytes(compared->grown_bytes()), compared->allowed);
-    for (const std::string& difference : compared->differences) text += "; " + difference;
-    rows.emplace_back("before", std::move(text));
-  }
-  return rows;
+std::string need_words(std::uint64_t bytes, bool at_least) {
+  return (at_least ? "at least " : "") + format_bytes(bytes);
 }
 
 bool has_unjudged_limit(const Plan& plan) {
