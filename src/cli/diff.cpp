@@ -5,7 +5,7 @@
 #include "cli/options.h"
 #include "process/progress.h"
 #include "report/assemble.h"
-#include "report/growth_text.h"
+#include "report/comparison_text.h"
 #include "sources/input.h"
 #include "sources/source.h"
 

@@ -97,8 +97,7 @@ int explain(const ExplainOptions& options) {
   }
   if (inputs.empty()) return status;
   progress->step("judging what was recorded");
-  if (write_recordings != nullptr)
-    return write_recordings({inputs, status, exit_status, [&] { progress.reset(); }});
+  if (write_recordings != nullptr) return write_recordings({inputs, status, exit_status, [&] { progress.reset(); }});
   std::vector<Report> reports;
   for (const Input& input : inputs) {
     reports.push_back(make_report(input));

@@ -17,7 +17,7 @@
 #include "process/progress.h"
 #include "sources/run_folder/layout.h"
 #include "sources/source.h"
-#include "view/page.h"
+#include "view/html_page.h"
 
 namespace faultline::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/given_size.h"
 #include "base/units.h"
 #include "rules/describe.h"
-#include "rules/rule_names.h"
+#include "sources/rule_names.h"
 
 namespace faultline {
 namespace {

@@ -74,7 +74,7 @@ const Finding* larger_than_gpu(const PlannedRun& run) {
 const Finding* leak_that_fills(const PlannedRun& run) {
   const Plan& plan = run.plan;
   for (const Finding& finding : run.judgement.findings) {
-    if (finding.rule == "memory/leak" && finding.severity == Severity::kError &&
+    if (topic_of(finding) == Topic::kGrowth && finding.severity == Severity::kError &&
         finding.confidence == Confidence::kProved && finding.number("full_at_step") && plan.failed && plan.gpu &&
         finding.device == plan.device &&
         plan.most_needed() <= plan.gpu->capacity_bytes + std::min(finding.bytes, plan.most_needed()))
@@ -100,7 +100,7 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   const bool in_cut_loop = is_full_in_cut_loop(plan);
   const bool fails = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided() || in_cut_loop;
   // it did not come to its end: nothing can be said of changes to it
-  if (!fails && plan.verdict > Verdict::kFitsUntil) {
+  if (!fails && !has_room(plan.verdict) && plan.verdict != Verdict::kFitsUntil) {
     if (!question.vary.empty())
       plan.vary = PlanVary{question.vary,
                            {},

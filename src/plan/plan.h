@@ -18,11 +18,9 @@
 namespace faultline {
 
 enum class Verdict : std::uint8_t {
-  // it fits, but with less room than the figures are sure of
-  // it was stopped while its memory grew with every step: the GPU is full at a later one
   kFits,
-  kTight,
-  kFitsUntil,
+  kTight,      // it fits, but with less room than the figures are sure of
+  kFitsUntil,  // it was stopped while its memory grew with every step: the GPU is full at a later one
   kDoesNotFit,
   kMeasured,      // no GPU was named: which ones it fits on is listed
   kUnplanned,     // something could not be planned, or nothing was seen of the GPU: no verdict on the memory
@@ -30,6 +28,12 @@ enum class Verdict : std::uint8_t {
   kInterrupted,   // by a signal
 };
 std::string_view name_of(Verdict verdict);  // "does-not-fit"
+// All that it asked for has room on the GPU that was named.
+inline bool has_room(Verdict verdict) { return verdict == Verdict::kFits || verdict == Verdict::kTight; }
+// It was run far enough to be held against a GPU that was named.
+inline bool is_judged(Verdict verdict) {
+  return has_room(verdict) || verdict == Verdict::kFitsUntil || verdict == Verdict::kDoesNotFit;
+}
 
 // What made a dry run stop the program.
 enum class StoppedBy : std::uint8_t {

@@ -92,7 +92,7 @@ void add_ranks(const Reruns& reruns, const ProcessSummary& as_run, Plan& plan) {
   if (as_run.ranks < 2 || !as_run.does("sharding")) return;
   if (plan.verdict == Verdict::kDoesNotFit)
     add_more(reruns, as_run.ranks, plan);
-  else if (plan.verdict <= Verdict::kTight)
+  else if (has_room(plan.verdict))
     add_fewer(reruns, as_run.ranks, plan);
 }
 

@@ -17,7 +17,7 @@ void weigh(const Plan& plan, std::vector<Finding>& findings, std::vector<NotJudg
     std::erase_if(findings, [](const Finding& finding) { return rule_named(finding.rule).depends_on_room; });
   if (!plan.framework.empty())
     std::erase_if(not_judged, [](const NotJudged& one) { return rule_named(one.rule).topic == Topic::kSettings; });
-  const bool runs = plan.verdict == Verdict::kFits || plan.verdict == Verdict::kTight;
+  const bool runs = has_room(plan.verdict);
   for (Finding& finding : findings) {
     // The program caught it and went on: it costs what was skipped, but the program runs.
     if (runs && ran_out_of_memory(finding)) finding.severity = Severity::kWarning;

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "base/units.h"
+#include "trace/host_memory.h"
 
 namespace faultline {
 namespace {
@@ -91,9 +92,8 @@ AccountTable account_table(const Account& account) {
 
 std::string device_name(const Page& page, const DeviceReport& device) {
   const std::string name = page.clean(device.name);
-  return (device.name.starts_with("host memory")
-              ? name
-              : fmt::format("GPU {}", device.index) + (name.empty() ? "" : " (" + name + ")")) +
+  return (is_host_memory(device.name) ? name
+                                      : fmt::format("GPU {}", device.index) + (name.empty() ? "" : " (" + name + ")")) +
          (device.process.empty() ? "" : " of " + page.clean(device.process));
 }
 

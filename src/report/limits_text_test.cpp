@@ -5,8 +5,8 @@
 #include "base/units.h"
 #include "plan/limits.h"
 #include "report/assemble.h"
+#include "report/comparison.h"
 #include "report/exit_status.h"
-#include "report/growth.h"
 #include "report/json.h"
 #include "report/terminal.h"
 

@@ -89,12 +89,12 @@ Piece headline_of(const Page& page, const Plan& plan) {
   std::string more;
   if (plan.verdict == Verdict::kMeasured) more = " " + needed_text(plan);
   if (plan.verdict == Verdict::kFitsUntil) more = until_text(plan);
-  const bool all_fit = !plan.devices.empty() && plan.verdict <= Verdict::kTight;
+  const bool all_fit = !plan.devices.empty() && has_room(plan.verdict);
   if (plan.gpu && all_fit)
     more += fmt::format(" on {} GPUs; cuda:{}, {}, is the fullest",
                         plan.devices.size() == 2 ? "both" : fmt::format("all {}", plan.devices.size()), plan.device,
                         plan.gpu->name);
-  else if (plan.gpu && plan.verdict < Verdict::kMeasured)
+  else if (plan.gpu && is_judged(plan.verdict))
     more += " on " + (plan.devices.empty() ? "" : fmt::format("cuda:{}, ", plan.device)) + plan.gpu->name;
   if (!plan.stopped.empty() && is_partly_seen(plan)) more += ", as far as it was run";
   if (plan.caught_failures != 0 && plan.gpu && is_partly_seen(plan))

@@ -15,6 +15,7 @@
 #include "report/rule_pages.h"
 #include "report/unseen.h"
 #include "rules/registry.h"
+#include "trace/host_memory.h"
 
 namespace faultline {
 namespace {
@@ -143,13 +144,13 @@ void print_peaks(Page& page, const Report& report, bool verbose) {
       continue;
     }
     ++told;
-    const std::string label = report.devices.size() == 1               ? "peak"
-                              : device.name.starts_with("host memory") ? "host"
-                                                                       : fmt::format("GPU {}", device.index);
+    const std::string label = report.devices.size() == 1    ? "peak"
+                              : is_host_memory(device.name) ? "host"
+                                                            : fmt::format("GPU {}", device.index);
     // an input that knows tensors alone has no word of what was reserved for them
     const std::string reserved =
         device.peak_reserved == 0 ? "" : fmt::format(", {} reserved", format_bytes(device.peak_reserved));
-    const bool is_host = label == "peak" && device.name.starts_with("host memory");
+    const bool is_host = label == "peak" && is_host_memory(device.name);
     page.row(label, fmt::format("{} allocated{} (at event {}){}{}", format_bytes(device.peak_allocated),
                                 is_host ? " in host memory" : "", format_count(device.peak_event), reserved,
                                 device.process.empty() ? "" : ", " + page.clean(device.process)));

@@ -66,7 +66,7 @@ struct Related {
 
 struct Finding {
   std::uint32_t id = 0;  // counts the findings of a report, in the order in which they were made; 0: not of a report
-  std::string rule;      // of rules/rule_names.h; in a report of another version it may be unknown
+  std::string rule;      // of sources/rule_names.h; in a report of another version it may be unknown
   Severity severity = Severity::kWarning;
   Confidence confidence = Confidence::kLikely;
   std::string message;  // one sentence

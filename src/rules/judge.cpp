@@ -36,7 +36,7 @@ std::string what_it_lacks(const Rule& rule, const Trace& trace, const Statements
 void add_beyond_message(const Trace& trace, Judgement& judgement) {
   for (const Rule& rule : all_rules()) {
     const auto is_near = [&](const Finding& finding) {
-      return group_of(finding.rule) == group_of(rule.name) && topic_of(finding) != Topic::kHostMemory;
+      return group_of(finding.rule) == group_of(rule.name) && topic_of(finding) != Topic::kMachine;
     };
     if (rule.beyond_messages.empty() || (rule.needs != 0 && trace.can(rule.needs)) ||
         std::none_of(judgement.findings.begin(), judgement.findings.end(), is_near))

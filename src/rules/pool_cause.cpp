@@ -1,6 +1,7 @@
 #include "rules/pool_cause.h"
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "fmt/format.h"
@@ -275,18 +276,19 @@ class PoolJudge {
               ""};
     if (!s_.idle)
       return {Story::kPoolOpen, Confidence::kLikely, why + "; nothing here says how much of it was free", ""};
-    std::string causes;
-    const auto add = [&](const char* cause) { causes += (causes.empty() ? "" : "; ") + std::string(cause); };
+    std::vector<std::string_view> causes;
     const ByteInterval most = *s_.idle + p_.left.value_or(ByteInterval{});
-    if (!p_.left || most.min < s_.requested.max)
-      add("exhausted, if what is free and what is not yet taken are less than the request together");
-    if (!p_.left || most.max >= s_.requested.min) add("fragmented, if they are not");
-    if (!p_.left || p_.left->max >= s_.requested.min)
-      add("the driver, if the pool might still take that much and it was refused");
-    if (causes.starts_with("fragmented") && causes.find(';') == std::string::npos)
+    const bool may_be_full = !p_.left || most.min < s_.requested.max,
+               may_be_refused = !p_.left || p_.left->max >= s_.requested.min;
+    if (may_be_full)
+      causes.emplace_back("exhausted, if what is free and what is not yet taken are less than the request together");
+    if (!p_.left || most.max >= s_.requested.min) causes.emplace_back("fragmented, if they are not");
+    if (may_be_refused) causes.emplace_back("the driver, if the pool might still take that much and it was refused");
+    if (!may_be_full && !may_be_refused)
       return {Story::kPoolOpen, Confidence::kLikely,
               why + "; that is enough, so it lay in pieces, unless what is missing here hides a piece that large", ""};
-    return {Story::kPoolOpen, Confidence::kLikely, why + "; the numbers do not decide between: " + causes, ""};
+    return {Story::kPoolOpen, Confidence::kLikely,
+            fmt::format("{}; the numbers do not decide between: {}", why, fmt::join(causes, "; ")), ""};
   }
 
   const Shortage& s_;

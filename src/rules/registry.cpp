@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "rules/rule_names.h"
+#include "sources/rule_names.h"
 #include "trace/trace.h"
 
 namespace faultline {
@@ -59,10 +59,7 @@ constexpr auto kRules = std::to_array<Rule>({
      .needs = kEvents,
      .judge = judge_out_of_memory,
      .reads_messages = true},
-    {.name = rule_name::kHostMemory,
-     .topic = Topic::kHostMemory,
-     .judge = judge_known_messages,
-     .reads_messages = true},
+    {.name = rule_name::kHostMemory, .topic = Topic::kMachine, .judge = judge_known_messages, .reads_messages = true},
     {.name = rule_name::kDeviceNotUsable, .reads_messages = true},
     {.name = rule_name::kLeak,
      .topic = Topic::kGrowth,

@@ -18,20 +18,20 @@ using RuleFunction = void(Case& subject, std::vector<Finding>& findings, std::ve
 // What a rule is about. Where findings of some rules are treated otherwise than those of others, this is asked.
 enum class Topic : std::uint8_t {
   kOther,
-  kEnding,      // what ended the program, and is not judged: read before all else
-  kAccess,      // memory that a kernel must not touch
-  kCall,        // calls of the driver
-  kTensors,     // what an operation was given, or made
-  kExhausted,   // the GPU's memory was full, or a piece of it was too small
-  kHostMemory,  // the machine's own memory
-  kGrowth,      // what is kept, round after round
-  kWaste,       // memory that is held and of no use
-  kSettings,    // of PyTorch's allocator
-  kLimit,       // what somebody allowed a plan (plan/limits.h): no trace is judged by it
+  kEnding,     // what ended the program, and is not judged: read before all else
+  kAccess,     // memory that a kernel must not touch
+  kCall,       // calls of the driver
+  kTensors,    // what an operation was given, or made
+  kExhausted,  // the GPU's memory was full, or a piece of it was too small
+  kMachine,    // the machine's own memory
+  kGrowth,     // what is kept, round after round
+  kWaste,      // memory that is held and of no use
+  kSettings,   // of PyTorch's allocator
+  kLimit,      // what somebody allowed a plan (plan/limits.h): no trace is judged by it
 };
 
 struct Rule {
-  std::string_view name;  // of rules/rule_names.h
+  std::string_view name;  // of sources/rule_names.h
   Topic topic = Topic::kOther;
   std::uint32_t needs = 0;        // Capability bits; a trace without them is "not judged"
   RuleFunction* judge = nullptr;  // null: a rule that stands before it in the registry judges this one as well

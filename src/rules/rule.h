@@ -17,7 +17,7 @@
 #include "models/replay.h"
 #include "rules/finding.h"
 #include "rules/registry.h"
-#include "rules/rule_names.h"
+#include "sources/rule_names.h"
 #include "sources/statements.h"
 #include "trace/trace.h"
 

@@ -22,11 +22,9 @@
 namespace faultline::vgpu {
 
 enum class MemoryKind : std::uint8_t {
-  // from a stream-ordered pool
-  // one mapping of cuMemMap
   kDevice,
-  kPool,
-  kVirtual,
+  kPool,        // from a stream-ordered pool
+  kVirtual,     // one mapping of cuMemMap
   kPinned,      // host memory of cuMemHostAlloc
   kRegistered,  // host memory of the program, made known with cuMemHostRegister
   kManaged,

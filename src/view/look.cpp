@@ -7,7 +7,7 @@
 #include "report/finding_text.h"
 #include "report/json.h"
 #include "view/headline.h"
-#include "view/page.h"
+#include "view/html_page.h"
 
 namespace faultline::view {
 namespace {

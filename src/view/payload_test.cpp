@@ -7,7 +7,7 @@
 
 #include "base/leb128.h"
 #include "view/html.h"
-#include "view/page.h"
+#include "view/html_page.h"
 #include "view/treemap.h"
 
 namespace faultline::view {

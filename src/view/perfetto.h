@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "view/page.h"
+#include "view/html_page.h"
 
 namespace faultline::view {
 

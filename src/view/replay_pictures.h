@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "view/page.h"
+#include "view/html_page.h"
 
 namespace faultline::view {
 

@@ -6,7 +6,7 @@
 #include "sources/input.h"
 #include "sources/run_folder/layout.h"
 #include "trace/text.h"
-#include "view/page.h"
+#include "view/html_page.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace faultline;

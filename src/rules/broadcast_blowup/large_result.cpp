@@ -7,8 +7,8 @@
 #include "base/units.h"
 #include "fmt/format.h"
 #include "rules/describe.h"
-#include "rules/rule_names.h"
 #include "rules/shapes.h"
+#include "sources/rule_names.h"
 
 namespace faultline {
 namespace {

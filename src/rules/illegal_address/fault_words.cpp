@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "rules/rule_names.h"
+#include "sources/rule_names.h"
 
 namespace faultline {
 
@@ -12,9 +12,8 @@ const FaultWords& words_of(FaultKind kind) {
       {FaultKind::kUnknown, {rule_name::kLaunchError, "was stopped by an error", ""}},
       {FaultKind::kIllegalAddress,
        {rule_name::kIllegalAddress, "touched an address that is not mapped on the device", "", true,
-        "An index out of range, a tensor freed while a kernel still used it, or a custom kernel's own arithmetic; "
-        "PyTorch's index kernels check and would have said "
-        "device-side assert."}},
+        "An index out of range, a tensor freed while a kernel still used it, or a custom kernel's own arithmetic",
+        "PyTorch's index kernels check and would have said device-side assert."}},
       {FaultKind::kLocalRange,
        {rule_name::kIllegalAddress, "touched an address outside its shared or local memory",
         "Check the index into shared memory, and that the launch asks for as much dynamic shared memory as the kernel "

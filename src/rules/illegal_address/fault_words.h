@@ -14,6 +14,8 @@ struct FaultWords {
   std::string_view advice;        // may be empty
   bool of_access = false;         // it touched the wrong memory, or may have: the address is what to look for
   std::string_view usually = {};  // what is behind it most often, where nothing more is known
+  std::string_view with_torch =
+      {};  // what is to be added where the kernel may be PyTorch's; `usually` is no whole sentence then
 };
 const FaultWords& words_of(FaultKind kind);
 

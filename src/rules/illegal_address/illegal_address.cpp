@@ -15,7 +15,7 @@
 #include "rules/illegal_address/suspects.h"
 #include "rules/kernel_place.h"
 #include "rules/memory_words.h"
-#include "rules/rule_names.h"
+#include "sources/rule_names.h"
 
 namespace faultline {
 namespace {

@@ -5,8 +5,8 @@
 #include "rules/cause.h"
 #include "rules/illegal_address/fault_words.h"
 #include "rules/illegal_address/illegal_address.h"
-#include "rules/rule_names.h"
 #include "rules/stated_error.h"
+#include "sources/rule_names.h"
 
 namespace faultline {
 namespace {
@@ -157,9 +157,9 @@ void judge_kernel(const Case& subject, Finding& finding) {
       advice = "Install a build of it that holds code for this device's architecture.";
     // which build it is was told by name
     if (stated.fault() == FaultKind::kNoKernelImage && !finding.tries.empty()) continue;
-    const std::size_t of_torch = other ? advice.find("; PyTorch") : std::string_view::npos;
-    if (!advice.empty())
-      add_try(finding, std::string(advice.substr(0, of_torch)) + (of_torch == std::string_view::npos ? "" : "."));
+    if (advice.empty()) continue;
+    const bool goes_on = advice == words.usually && !words.with_torch.empty();
+    add_try(finding, std::string(advice) + (!goes_on ? "" : other ? "." : "; " + std::string(words.with_torch)));
   }
   if (words.of_access) add_next_steps(subject, true, finding);
   if (stated.guessed) add_try(finding, "Give Faultline the whole log: what stands around the line often says more.");

@@ -5,6 +5,7 @@
 #include "base/characters.h"
 #include "rules/known_messages/known_messages.h"
 #include "rules/shape_mismatch/words.h"
+#include "sources/rule_names.h"
 
 namespace faultline {
 namespace {
@@ -115,7 +116,7 @@ bool describe_framework_shapes(std::string_view words, Finding& finding) {
   std::string operands;
   for (std::size_t i = 0; i < shapes.size(); ++i)
     operands += (i == 0 ? "" : i + 1 == shapes.size() ? " and " : ", ") + shapes[i];
-  finding.rule = "tensor/shape-mismatch";
+  finding.rule = rule_name::kShapeMismatch;
   finding.message =
       who + (operands.empty() ? " refused its operands" : " got " + operands) + ": " + std::string(found->rule);
   if (operands.empty()) finding.message += " (" + first_words(words) + ")";

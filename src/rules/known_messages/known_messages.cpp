@@ -11,6 +11,7 @@
 #include "rules/inequality.h"
 #include "rules/stated_error.h"
 #include "sources/messages/programs.h"
+#include "sources/rule_names.h"
 
 namespace faultline {
 namespace {
@@ -28,7 +29,7 @@ constexpr auto kXids = std::to_array<Xid>({
     {13, false, kLaunchError,
      "a kernel of this process did something illegal (graphics engine exception): most often an access out of range or "
      "a bad instruction of the program, rarely the hardware"},
-    {31, false, "access/illegal-address", "a kernel touched an address that is not mapped (MMU fault)"},
+    {31, false, rule_name::kIllegalAddress, "a kernel touched an address that is not mapped (MMU fault)"},
     {43, false, kLaunchError,
      "the device stopped a process's work after a fault of that process; the device itself is well"},
     {45, false, kLaunchError,
@@ -236,7 +237,7 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
 void judge_known_messages(Case& subject, std::vector<Finding>& findings, std::vector<NotJudged>&) {
   const Statements& statements = subject.statements();
   if (statements.error.group() != ErrorKind::kKnown) return;
-  if (Finding finding = begin_stated(subject, "memory/host-memory");
+  if (Finding finding = begin_stated(subject, rule_name::kHostMemory);
       describe_known(subject, statements.error, finding)) {
     finish_stated(subject, finding);
     findings.push_back(std::move(finding));

@@ -5,6 +5,7 @@
 #include "rules/shape_mismatch/words.h"
 #include "rules/shapes.h"
 #include "rules/stated_error.h"
+#include "sources/rule_names.h"
 
 namespace faultline {
 namespace {
@@ -388,13 +389,13 @@ void describe_operands(const Case& subject, Finding& finding) {
   if (of_framework && describe_framework_shapes(words, finding)) {
     // told
   } else if (trouble == Trouble::kDevice || words.find("object of device type") != std::string::npos) {
-    finding.rule = "tensor/device-mismatch";
+    finding.rule = rule_name::kDeviceMismatch;
     devices(words, finding);
   } else if (say_no_kernel(words) || trouble == Trouble::kDtype) {
-    finding.rule = "tensor/dtype-mismatch";
+    finding.rule = rule_name::kDtypeMismatch;
     say_no_kernel(words) ? no_kernel(words, finding) : types(words, finding);
   } else {
-    finding.rule = "tensor/shape-mismatch";
+    finding.rule = rule_name::kShapeMismatch;
     told = keras(words, finding) || product(words, finding) || pairwise(words, finding) || view(words, finding) ||
            channels(words, finding) || cat(words, finding) || batch(words, finding);
   }

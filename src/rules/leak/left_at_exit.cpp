@@ -6,7 +6,7 @@
 #include "facts/libraries.h"
 #include "facts/mapped_ranges.h"
 #include "rules/describe.h"
-#include "rules/rule_names.h"
+#include "sources/rule_names.h"
 #include "trace/context_end.h"
 #include "trace/framework.h"
 

@@ -36,12 +36,13 @@ void add_smaller(const AdviceContext& context, Finding& finding) {
       return add_try(finding, std::string(finding.location.known() ? "Hold less at this line" : "Hold less at once") +
                                   ": a smaller batch or sequence, a smaller type.");
     const bool trains = context.roles & (kInBackward | kInOptimizer | kRecomputes);
-    return add_try(
-        finding,
-        std::string(finding.location.known() ? "Hold less at this line: a smaller" : "Hold less at once: a smaller") +
-            " batch or sequence, a smaller type" +
-            (trains ? ", activation checkpointing."
-                    : "; in training also activation checkpointing, in inference torch.no_grad()."));
+    return add_try(finding, std::string(finding.location.known() ? "Hold less at this line: a smaller"
+                                                                 : "Hold less at once: a smaller") +
+                                " batch or sequence, a smaller type" +
+                                (trains ? ", activation checkpointing."
+                                 : context.of_other_language
+                                     ? "; in training also activation checkpointing, in inference no gradients."
+                                     : "; in training also activation checkpointing, in inference torch.no_grad()."));
   }
   const auto bytes_of = [&](Category category) { return (*context.live)[static_cast<std::size_t>(category)]; };
   // What lasts from step to step does not depend on the batch.
@@ -84,10 +85,7 @@ void add_smaller(const AdviceContext& context, Finding& finding) {
 }
 
 void add_limit(const AdviceContext& context, Finding& finding) {
-  if (std::any_of(finding.tries.begin(), finding.tries.end(), [](const Try& attempt) {
-        return attempt.confirmed == true && attempt.what.starts_with("Raise or remove the limit");
-      }))
-    return;
+  if (context.tells_limit) return;
   if (context.message != nullptr && context.message->allocator() == StatedAllocator::kMetal) {
     return add_try(finding,
                    "The limit is PYTORCH_MPS_HIGH_WATERMARK_RATIO times what the system recommends; raising it lets "
@@ -153,7 +151,8 @@ void add_unconfirmed_settings(const AdviceContext& context, Finding& finding) {
 }
 
 void add_empty_cache_truth(const AdviceContext& context, Finding& finding) {
-  if (context.message == nullptr || context.message->allocator() != StatedAllocator::kUsual || is_of_other(context))
+  if (context.message == nullptr || context.message->allocator() != StatedAllocator::kUsual || is_of_other(context) ||
+      context.of_other_language)
     return;
   add_try(finding,
           "torch.cuda.empty_cache() before this line would not have helped: PyTorch frees every wholly free segment by "

@@ -24,6 +24,8 @@ struct AdviceContext {
   bool of_rank = false;                  // one of several ranks wrote it
   bool is_windows = false;               // by the paths of its text
   bool sets_expandable = false;          // its text shows expandable_segments:True being set
+  bool of_other_language = false;        // no Python, by its text
+  bool tells_limit = false;              // that the limit is to be raised or removed was found by a replay and is told
 };
 void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& finding);
 

@@ -6,8 +6,8 @@
 #include "rules/describe.h"
 #include "rules/out_of_memory/advice.h"
 #include "rules/out_of_memory/out_of_memory.h"
+#include "sources/rule_names.h"
 #include "trace/framework.h"
-#include "rules/rule_names.h"
 
 namespace faultline {
 namespace {

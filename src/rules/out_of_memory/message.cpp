@@ -11,9 +11,9 @@
 #include "rules/out_of_memory/out_of_memory.h"
 #include "rules/out_of_memory/pool_message.h"
 #include "rules/platform.h"
-#include "rules/rule_names.h"
 #include "rules/stated_error.h"
 #include "sources/messages/programs.h"
+#include "sources/rule_names.h"
 
 namespace faultline {
 namespace {
@@ -136,6 +136,7 @@ bool judge_numbers(const Case& subject, Finding& finding) {
     const TextNotes& notes = subject.statements().notes;
     context.sets_expandable = notes.sets_expandable;
     context.is_windows = notes.is_windows;
+    context.of_other_language = notes.is_of_other_language;
     context.of_rank = notes.who.starts_with("rank ");
   }
   if (subject.statements().message_only && !subject.trace().events.empty())
@@ -318,7 +319,8 @@ void judge_library(const Case& subject, Finding& finding) {
                            "XLA_PYTHON_CLIENT_MEM_FRACTION), or XLA_PYTHON_CLIENT_PREALLOCATE=false."
                          : "Leave room beside the pool, which takes almost the whole device at the start: "
                            "TF_FORCE_GPU_ALLOW_GROWTH=true, or set_logical_device_configuration(memory_limit=…).");
-  if (!other)
+  const bool is_python = !subject.statements().message_only || !subject.statements().notes.is_of_other_language;
+  if (!other && is_python)
     add_try(finding,
             "torch.cuda.empty_cache() before this line can help here, unlike with PyTorch's own error; if it does, the "
             "memory was idle cache.");
@@ -379,14 +381,6 @@ Finding describe_message(Case& subject) {
         " This text has no exception: JAX raises one only where the failed result is read, so a result that nobody "
         "read is missing silently.";
   add_inside(subject.facts(), stack_of(subject), finding);
-  if (subject.statements().message_only && subject.statements().notes.is_of_other_language) {
-    constexpr std::string_view kNoGrad = ", in inference torch.no_grad()";
-    std::erase_if(finding.tries, [](const Try& attempt) { return attempt.what.starts_with("torch.cuda."); });
-    for (Try& attempt : finding.tries) {
-      if (const std::size_t at = attempt.what.find(kNoGrad); at != std::string::npos)
-        attempt.what.replace(at, kNoGrad.size(), ", in inference no gradients");
-    }
-  }
   add_next_step(subject, finding);
   finish_stated(subject, finding);
   return finding;

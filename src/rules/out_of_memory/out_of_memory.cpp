@@ -11,19 +11,19 @@
 #include "rules/out_of_memory/advice.h"
 #include "rules/out_of_memory/pool.h"
 #include "rules/out_of_memory/request.h"
-#include "rules/rule_names.h"
 #include "rules/stated_error.h"
+#include "sources/rule_names.h"
 
 namespace faultline {
 
 namespace {
 
-// Settings that could have served the request, each replayed with the room that was there.
-void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, const UsageMoment& moment,
+// Settings that could have served the request, each replayed with the room that was there; whether lifting the limit is one of them.
+bool try_settings(Case& subject, std::size_t slot, const Shortage& shortage, const UsageMoment& moment,
                   Finding& finding) {
   if (!subject.model_is_trusted(slot) ||
       (finding.cause != "fragmented" && finding.cause != "own-limit" && finding.cause != "exhausted"))
-    return;
+    return false;
   const std::uint64_t device_free = shortage.free ? shortage.free->max : 0;
   const std::uint64_t room = segment_room(shortage, subject.facts().usage[slot], moment);
   // A dry run went on past the failure; a recording says nothing of what the program would have asked for next.
@@ -50,8 +50,10 @@ void try_settings(Case& subject, std::size_t slot, const Shortage& shortage, con
            "PYTORCH_CUDA_ALLOC_CONF): with " +
                format_bytes(answer->peak_reserved_bytes) + " " + all + ".",
            true, 0});
+      return true;
     }
   }
+  return false;
 }
 
 // Parameters that are twice as large as half precision would make them.
@@ -138,8 +140,8 @@ Finding describe_failure(Case& subject, std::size_t slot, const UsageMoment& mom
   finding.holders = holders_at(facts, slot, fullest);
   if (shortage.whole_live)
     finding.held_when = fmt::format("the fullest moment, when {} is in use", format_bytes(shortage.whole_live->max));
-  try_settings(subject, slot, shortage, moment, finding);
   AdviceContext context;
+  context.tells_limit = try_settings(subject, slot, shortage, moment, finding);
   context.program = program_words(subject);
   context.live = facts.live_by_category(slot, fullest);
   context.when = shortage.whole_live ? " at the fullest" : "";

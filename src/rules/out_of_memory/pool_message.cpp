@@ -9,10 +9,10 @@
 #include "rules/out_of_memory/message_words.h"
 #include "rules/out_of_memory/pool.h"
 #include "rules/pool_cause.h"
-#include "rules/rule_names.h"
 #include "rules/shortage.h"
 #include "rules/stated_error.h"
 #include "sources/pool_names.h"
+#include "sources/rule_names.h"
 
 namespace faultline {
 namespace {

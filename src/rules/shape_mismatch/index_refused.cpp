@@ -4,7 +4,7 @@
 
 #include "fmt/format.h"
 #include "rules/describe.h"
-#include "rules/rule_names.h"
+#include "sources/rule_names.h"
 
 namespace faultline {
 namespace {

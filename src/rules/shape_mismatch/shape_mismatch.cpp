@@ -14,6 +14,7 @@
 #include "rules/shape_mismatch/index_refused.h"
 #include "rules/shape_mismatch/remedy.h"
 #include "rules/shape_mismatch/words.h"
+#include "trace/host_memory.h"
 
 namespace faultline {
 namespace {
@@ -46,7 +47,7 @@ std::string place_text(const Given& given, const Facts& facts) {
   if (given.on_host()) return "the CPU";
   const std::uint16_t index = facts.lifetimes.birth(given.allocation).device;
   for (const Device& device : facts.trace.devices) {
-    if (device.index == index && device.name.starts_with("host memory")) return "the CPU";
+    if (device.index == index && is_host_memory(device.name)) return "the CPU";
   }
   return "cuda:" + std::to_string(index);
 }

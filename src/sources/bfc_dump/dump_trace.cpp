@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sources/pool_names.h"
+#include "trace/host_memory.h"
 
 namespace faultline {
 namespace {
@@ -196,7 +197,8 @@ std::vector<PoolPlace> add_pools(Trace& trace, std::span<const PoolDump> dumps) 
     const std::uint16_t index = memory == PoolMemory::kGpu ? gpu.value_or(0) : next_host++;
     Device& device = device_at(trace, index);
     if (memory != PoolMemory::kGpu)
-      device.name = (memory == PoolMemory::kHost ? "host memory (" : "memory of a pool (") + dump.allocator + ")";
+      device.name =
+          memory == PoolMemory::kHost ? host_memory_named(dump.allocator) : "memory of a pool (" + dump.allocator + ")";
     if (dump.limit && dump.limit->min == dump.limit->max && (!gpu || !dump.allocator.starts_with("GPU_c")))
       device.allowed_bytes = dump.limit->min;
     const HeapId driver(static_cast<std::uint16_t>(trace.heaps.size()));

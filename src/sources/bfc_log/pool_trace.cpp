@@ -4,6 +4,7 @@
 
 #include "sources/pool_names.h"
 #include "trace/framework.h"
+#include "trace/host_memory.h"
 
 namespace faultline {
 namespace {
@@ -133,8 +134,8 @@ void PoolTrace::place_hosts() {
   for (PoolState& pool : pools_) {
     if (!pool.is_host) continue;
     pool.device = next++;
-    device_names_[pool.device] =
-        (memory_of(pool.name) == PoolMemory::kHost ? "host memory (" : "memory of a pool (") + pool.name + ")";
+    device_names_[pool.device] = memory_of(pool.name) == PoolMemory::kHost ? host_memory_named(pool.name)
+                                                                           : "memory of a pool (" + pool.name + ")";
     for (const HeapId heap : {pool.heap, pool.driver_heap}) trace.heaps[heap.index()].device = pool.device;
   }
   for (Event& event : trace.events) event.device = trace.heaps[event.heap.index()].device;

@@ -19,11 +19,9 @@ struct LaneAddress {
 };
 
 enum class RebuildResult : std::uint8_t {
-  // shared or local memory: no address that an allocation could have
-  // the registers of the address changed before the warp stopped
   kRebuilt,
-  kNotGlobal,
-  kOverwritten,
+  kNotGlobal,       // shared or local memory: no address that an allocation could have
+  kOverwritten,     // the registers of the address changed before the warp stopped
   kUnknownThreads,  // which threads took part is not known any more
   kNoRegisters,     // the dump does not have them
 };

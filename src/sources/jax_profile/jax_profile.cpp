@@ -7,6 +7,7 @@
 #include "base/characters.h"
 #include "base/hash.h"
 #include "base/protobuf.h"
+#include "trace/host_memory.h"
 
 namespace faultline {
 namespace {
@@ -237,7 +238,7 @@ class ProfileReader {
     device.index = index;
     // "cpu:0", "TFRT_CPU_0": JAX's word for the host
     const bool is_host = label.find("cpu") != label.npos || label.find("CPU") != label.npos;
-    device.name = is_host ? "host memory (" + std::string(label) + ")" : std::string(label);
+    device.name = is_host ? host_memory_named(label) : std::string(label);
     trace.devices.push_back(device);
     heaps_[index] = HeapId(static_cast<std::uint16_t>(trace.heaps.size()));
     trace.heaps.push_back({HeapKind::kOther, index, heaps_[index], 0, 0, "jax"});

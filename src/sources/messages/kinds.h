@@ -19,6 +19,7 @@
 
 #include "base/confidence.h"
 #include "sources/messages/platform.h"
+#include "sources/rule_names.h"
 #include "trace/fault_kind.h"
 
 namespace faultline {
@@ -137,8 +138,8 @@ struct KindRow {
   std::initializer_list<MessageWords> words = {};
 };
 
-inline constexpr std::string_view kHostMemory = "memory/host-memory", kDeviceNotUsable = "config/device-not-usable",
-                                  kGpuMemory = "memory/out-of-memory", kLaunchError = "api/launch-error";
+inline constexpr std::string_view kHostMemory = rule_name::kHostMemory, kDeviceNotUsable = rule_name::kDeviceNotUsable,
+                                  kGpuMemory = rule_name::kOutOfMemory, kLaunchError = rule_name::kLaunchError;
 
 const KindRow& row_of(MessageKind kind);
 std::string_view name_of(MessageKind kind);

@@ -2,6 +2,7 @@
 #include "sources/messages/extractors.h"
 #include "sources/messages/kinds.h"
 #include "sources/messages/tables.h"
+#include "sources/rule_names.h"
 
 namespace faultline {
 namespace {
@@ -11,14 +12,14 @@ using enum Stands;
 
 const KindRow kOperandKinds[] = {
     {.name = "call-32bit",
-     .rule = "tensor/shape-mismatch",
+     .rule = rule_name::kShapeMismatch,
      .meaning =
          "A tensor has more elements than this operation can count with 32 bits (2^31 - 1): memory is not the problem",
      .tries = {"Split the batch for this operation, for example with torch.chunk, so that each part has fewer than "
                "2147483648 elements."},
      .words = {{"expected canuse32bitindexmath(", kAsErrorOrCode, kWeak}}},
     {.name = "operands-index",
-     .rule = "tensor/index-out-of-range",
+     .rule = rule_name::kIndexOutOfRange,
      .meaning = "An index is too large, or negative, for the table it looks into (on the CPU; on a GPU the same ends "
                 "in a device-side assert): most often a token or category number that is not below num_embeddings. "
                 "Memory is not the problem",

@@ -1,8 +1,8 @@
-#include "report/growth.h"
+#include "report/comparison.h"
 
 #include <gtest/gtest.h>
 
-#include "report/growth_text.h"
+#include "report/comparison_text.h"
 #include "report/sample_reports.h"
 #include "rules/describe.h"
 

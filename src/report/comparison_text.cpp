@@ -1,4 +1,4 @@
-#include "report/growth_text.h"
+#include "report/comparison_text.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// The name of each rule, written here once: for the rule itself, which puts it on its findings, and for its row in registry.cpp. Whoever treats the findings
+// The name of each rule, written here once: for the messages that state what a rule is about, the rule itself and its row in rules/registry.cpp. Whoever treats the findings
 // of some rules otherwise than those of others asks for what the row says of them (rules/registry.h), not for a name. `make check` holds both.
 #pragma once
 

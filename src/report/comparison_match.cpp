@@ -1,4 +1,4 @@
-#include "report/growth_match.h"
+#include "report/comparison_match.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-// Which line of one report is which of another: see report/growth.h for what counts as the same.
+// Which line of one report is which of another: see report/comparison.h for what counts as the same.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/growth.h"
+#include "report/comparison.h"
 
 namespace faultline {
 

@@ -1,10 +1,10 @@
-// A comparison (report/growth.h) as a page, as JSON (schema faultline.diff/1, docs/cli.md) and as Markdown.
+// A comparison (report/comparison.h) as a page, as JSON (schema faultline.diff/1, docs/cli.md) and as Markdown.
 #pragma once
 
 #include <string>
 
+#include "report/comparison.h"
 #include "report/exchange/exchange.h"
-#include "report/growth.h"
 #include "report/terminal.h"
 
 namespace faultline {

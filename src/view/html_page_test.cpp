@@ -1,4 +1,4 @@
-#include "view/page.h"
+#include "view/html_page.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

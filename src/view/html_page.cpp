@@ -1,4 +1,4 @@
-#include "view/page.h"
+#include "view/html_page.h"
 
 #include <fmt/format.h>
 

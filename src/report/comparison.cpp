@@ -1,4 +1,4 @@
-#include "report/growth.h"
+#include "report/comparison.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 #include "facts/libraries.h"
-#include "report/growth_match.h"
+#include "report/comparison_match.h"
 #include "rules/describe.h"
 #include "rules/registry.h"
 
