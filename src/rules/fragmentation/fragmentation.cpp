@@ -7,6 +7,7 @@
 #include "rules/describe.h"
 #include "rules/rule.h"
 #include "rules/shortage.h"
+#include "sources/rule_names.h"
 
 namespace faultline {
 namespace {
@@ -210,7 +211,7 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     if (moment.reserved == 0) continue;
     const Waste waste = waste_of(subject, slot, moment);
     if (is_of_unclear_map(waste)) {
-      not_judged.push_back({"memory/fragmentation", "lines of the pool's map are missing, or lie between another's"});
+      not_judged.push_back({std::string(rule_name::kFragmentation), "lines of the pool's map are missing, or lie between another's"});
       continue;
     }
     if (!is_worth_telling(waste)) continue;
