@@ -40,15 +40,9 @@ void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
         needs.pool ? instruction(trace, device, changes) : "Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes),
         {},
         true,
-        under->fits,
-        under->needed_bytes(),
-        {},
-        {},
-        0,
-        written(changes),
-        {},
-        {},
-        0};
+        under->fits};
+    change.needed_bytes = under->needed_bytes();
+    change.label = written(changes);
     change.pool_share = under->share;
     const std::uint64_t saved = plan.saved_bytes(change);
     if (saved > (change.fits

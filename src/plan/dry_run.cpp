@@ -21,6 +21,16 @@ bool ProcessSummary::does(const std::string& what) const {
   return std::find(uses.begin(), uses.end(), what) != uses.end();
 }
 
+bool ProcessSummary::was_edited(const std::string& remedy) const {
+  return std::find(edited_remedies.begin(), edited_remedies.end(), remedy) != edited_remedies.end();
+}
+
+const Offer* ProcessSummary::of_number(OfferedNumber number) const {
+  const auto found = std::find_if(number_offers.begin(), number_offers.end(),
+                                  [&](const Offer& offer) { return offer.number == number; });
+  return found == number_offers.end() ? nullptr : &*found;
+}
+
 void settle_ends(DryRunResult& run) {
   for (ProcessSummary& process : run.processes) {
     if (run.status != 0 && run.status < 128 && process.last_was_out_of_memory && process.stopped.empty() &&

@@ -60,9 +60,12 @@ struct ProcessSummary {
   std::optional<PlanException> exception;
   std::vector<std::string> uses;                 // what the program does by itself: autocast, checkpoint, foreach, …
   std::map<std::string, std::string> changes;    // what was changed, in words
+  std::vector<std::string> edited_remedies;      // what was changed by edits of the source
+  std::vector<Edit> edited;                      // all of them together, kMany as it was asked for
   std::vector<std::string> phases;               // it came to, in their order
   std::vector<std::string> not_reached;          // what its own files have and it did not come to
   std::vector<Offer> offers;                     // remedies that apply to what it did
+  std::vector<Offer> number_offers;              // of numbers wherever they stand: without values
   std::map<std::string, std::uint64_t> lasting;  // bytes that stay from step to step: parameters, gradients, optimizer
   std::vector<ProgramNumber> numbers;            // batches and lengths that its own files have
   std::vector<Edit> accumulation;                // of its loop, with kMany in the place of the number of batches
@@ -78,6 +81,8 @@ struct ProcessSummary {
   bool ended_out_of_memory = false;
   bool died_of_memory() const { return ended_out_of_memory || (exception && is_out_of_memory(*exception)); }
   bool does(const std::string& what) const;
+  bool was_edited(const std::string& remedy) const;
+  const Offer* of_number(OfferedNumber number) const;  // null: it has no remedy of it
 };
 
 struct DryRunResult {
@@ -117,7 +122,13 @@ struct Attempt {
   std::uint64_t steps = 0;  // to go as far as another run did: stop after so many, and not before; 0: as the first run
   std::uint64_t refused = 0;  // so many requests fail as they did
   std::uint64_t ranks = 0;    // another number of ranks; 0: as the first run
+  // Of changes, and of `vary` under its own name, those that are edits of the source: they are made in place of them where they go together.
+  std::map<std::string, std::vector<Edit>> edits = {};
+  std::uint64_t many = 1;  // what kMany in them stands for: batches that make a step
 };
+
+// The changes of a run that are edits of the source.
+inline constexpr std::string_view kVary = "vary";
 
 inline constexpr double kLongestToRepeat = 60;  // seconds; a program that takes longer is not run again unasked
 

@@ -49,8 +49,8 @@ std::optional<Number> find_number(NumberKind one_kind, NumberKind other_kind, co
 
 class JointSearch {
  public:
-  JointSearch(const Reruns& reruns, Plan& plan, Number batch, Number length)
-      : reruns_(reruns), plan_(plan), batch_(std::move(batch)), length_(std::move(length)) {}
+  JointSearch(const Reruns& reruns, const ProcessSummary& as_run, Plan& plan, Number batch, Number length)
+      : reruns_(reruns), as_run_(as_run), plan_(plan), batch_(std::move(batch)), length_(std::move(length)) {}
 
   // From the batch as it is to smaller ones. What is needed grows about with the product of both, so half of a batch is begun with twice the length.
   void run() {
@@ -137,19 +137,29 @@ class JointSearch {
 
   Attempt attempt(std::uint64_t batch, std::uint64_t length) const {
     Attempt one{fmt::format("tries/batch={}+length={}", batch, length), plan_.command, {}, {}, steps_of_trial(plan_)};
-    put(one, batch_, "batch", batch);
-    put(one, length_, "sequence", length);
+    put(one, batch_, OfferedNumber::kBatch, batch);
+    put(one, length_, OfferedNumber::kLength, length);
     return one;
   }
 
-  static void put(Attempt& attempt, const Number& number, const char* change, std::uint64_t value) {
-    if (number.in_command)
+  void put(Attempt& attempt, const Number& number, OfferedNumber kind, std::uint64_t value) const {
+    if (number.in_command) {
       attempt.command[number.in_command->word] = number.in_command->head + std::to_string(value);
-    else
-      attempt.changes[change] = fmt::format("{}={}", number.name, value);
+      return;
+    }
+    const Offer* remedy = as_run_.of_number(kind);
+    if (remedy == nullptr) return;
+    attempt.changes[remedy->name] = fmt::format("{}={}", number.name, value);
+    std::vector<Edit>& edits = attempt.edits[remedy->name];
+    for (const ProgramNumber& one : as_run_.numbers) {
+      if (one.name != number.name) continue;
+      const std::vector<Edit> filled = filled_in(one.edits, kValue, value);
+      edits.insert(edits.end(), filled.begin(), filled.end());
+    }
   }
 
   const Reruns& reruns_;
+  const ProcessSummary& as_run_;
   Plan& plan_;
   const Number batch_, length_;
   std::vector<PlanPair> rows_;
@@ -163,7 +173,7 @@ void add_jointly(const Reruns& reruns, const ProcessSummary& as_run, Plan& plan)
   std::optional<Number> batch = find_number(NumberKind::kBatch, NumberKind::kServed, plan, as_run);
   std::optional<Number> length = find_number(NumberKind::kGenerated, NumberKind::kLength, plan, as_run);
   if (!batch || !length || batch->value < 2 || length->value < 2 * kLeastLength) return;
-  JointSearch(reruns, plan, std::move(*batch), std::move(*length)).run();
+  JointSearch(reruns, as_run, plan, std::move(*batch), std::move(*length)).run();
 }
 
 }  // namespace faultline

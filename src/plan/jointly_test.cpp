@@ -25,6 +25,7 @@ MadeUpProgram generation(std::uint64_t kib, std::size_t batch_word = 99, std::si
 
 ProcessSummary inference() {
   ProcessSummary summary;
+  summary.number_offers = number_offers();
   summary.numbers = {{"batch_size", 32, {}}, {"max_new_tokens", 4096, {}}};
   return summary;
 }

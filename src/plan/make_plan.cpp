@@ -14,6 +14,7 @@
 #include "plan/rounds.h"
 #include "plan/vary.h"
 #include "plan/verdict.h"
+#include "plan/where.h"
 #include "rules/registry.h"
 #include "sources/input.h"
 #include "sources/run_folder/layout.h"
@@ -86,7 +87,7 @@ const Finding* leak_that_fills(const PlannedRun& run) {
 // Of a program with a leak only what keeps no graphs.
 void try_against_leak(const Reruns& reruns, const ProcessSummary& told, const Finding& leak, Plan& plan) {
   ProcessSummary graphs = told;
-  std::erase_if(graphs.offers, [](const Offer& offer) { return offer.name != "no_grad"; });
+  std::erase_if(graphs.offers, [](const Offer& offer) { return !offer.answers; });
   add_remedies(reruns, graphs, plan, {});
   if (plan.fits_with_something()) return;
   plan.changes_skipped = fmt::format(
@@ -101,16 +102,10 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   const bool fails = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided() || in_cut_loop;
   // it did not come to its end: nothing can be said of changes to it
   if (!fails && !has_room(plan.verdict) && plan.verdict != Verdict::kFitsUntil) {
-    if (!question.vary.empty())
-      plan.vary = PlanVary{question.vary,
-                           {},
-                           0,
-                           0,
-                           false,
-                           0,
-                           0,
-                           {},
-                           "it was not searched for, because the program does not run to its end as it is"};
+    if (!question.vary.empty()) {
+      plan.vary.emplace().name = question.vary;
+      plan.vary->why_not = "it was not searched for, because the program does not run to its end as it is";
+    }
     return;
   }
   const bool wants_changes = fails || question.try_changes;

@@ -301,7 +301,7 @@ Needs needs_of(const Trace& trace, bool fits) {
   return needs;
 }
 
-Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
+Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is, std::uint64_t many) {
   const ProcessSummary* main = rerun.main();
   if (main == nullptr && rerun.log.empty() && rerun.seconds == 0) return Error{"it could not be started", {}, {}};
   if (rerun.interrupted) return Error{"a signal stopped the plan while it ran", {}, {}};
@@ -326,7 +326,7 @@ Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
   if (main->stopped.empty() && rerun.status != 0 && rerun.status < 128)
     return Error{fmt::format("the program then ends with status {}", rerun.status), {}, {}};
   // A smaller batch makes more rounds of the same data: more steps than the program as it is made are far enough, and the phases behind its loop are asked for below.
-  if (!main->stopped.empty() && main->steps < as_is.steps_to_repeat())
+  if (!main->stopped.empty() && main->steps * many < as_is.steps_to_repeat())
     return Error{fmt::format("the dry run of it was stopped {}, before it had come as far as the program as it is",
                              main->stopped),
                  {},
@@ -344,9 +344,12 @@ Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is) {
   return needs;
 }
 
-std::uint64_t steps_of_trial(const Plan& as_is) {
-  constexpr std::uint64_t kLeast = 3;
-  return as_is.steps == 0 ? as_is.steps_to_repeat() : std::max(kLeast, as_is.steps_to_repeat());
+std::uint64_t steps_of_trial(const Plan& as_is, std::uint64_t many) {
+  constexpr std::uint64_t kLeast = 3, kLeastOfSeveral = 2;
+  if (as_is.steps == 0) return as_is.steps_to_repeat();
+  const std::uint64_t steps = std::max(kLeast, as_is.steps_to_repeat());
+  // what grows does so with the batches, and shows in as many steps as before
+  return many <= 1 || as_is.grows ? steps : std::max(kLeastOfSeveral, (steps + many - 1) / many);
 }
 
 std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run) {

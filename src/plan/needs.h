@@ -77,7 +77,8 @@ Needs needs_of(const Trace& trace, bool fits);
 
 // Of a rerun. The Error says why its numbers mean nothing: it ended by an error of its own, or was not run. Its trace is large, told everything, and removed.
 // An error where the run did not come as far as the program as it is did (as_is), or could not be planned.
-Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is);
+// many: batches that its steps are made of, of which the program as it is has one each.
+Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is, std::uint64_t many = 1);
 
 // Of a rerun that fits: does it fit to its end? Memory that grows with it does where the run came to its end, or where its loop is known to end before the device is full.
 inline bool fits_to_the_end(const Needs& needs, const ProcessSummary& run, const Plan& as_is) {
@@ -88,7 +89,11 @@ inline bool fits_to_the_end(const Needs& needs, const ProcessSummary& run, const
 
 // For a run with a change: past the first optimizer steps, of which the second is the first with the optimizer's state, and the third the first
 // with it and with gradients that are kept from batch to batch.
-std::uint64_t steps_of_trial(const Plan& as_is);
+// Of several batches each, two steps show that.
+std::uint64_t steps_of_trial(const Plan& as_is, std::uint64_t many = 1);
+
+// How many batches a step accumulates makes no difference from two on: of more than these a run makes only so many a step.
+inline constexpr std::uint64_t kMostBatchesTried = 8;
 
 // With other allocator settings; nothing where the model cannot tell. Of what is likely: add_ends is for the one that is chosen.
 std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run);

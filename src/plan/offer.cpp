@@ -9,6 +9,23 @@
 
 namespace faultline {
 
+std::string_view name_of(OfferedNumber number) {
+  return number == OfferedNumber::kBatch ? "batch" : number == OfferedNumber::kLength ? "length" : "";
+}
+
+namespace {
+
+// As a person names it who stands in the working folder.
+std::string shown_path(const std::string& file) {
+  std::error_code problem;
+  const std::filesystem::path here = std::filesystem::current_path(problem);
+  const std::filesystem::path path =
+      problem ? std::filesystem::path() : std::filesystem::path(file).lexically_relative(here);
+  return path.empty() || *path.begin() == ".." ? std::filesystem::path(file).filename().string() : path.string();
+}
+
+}  // namespace
+
 std::vector<Edit> filled_in(std::vector<Edit> edits, std::string_view word, std::uint64_t number) {
   const std::string text = std::to_string(number);
   for (Edit& edit : edits) {
@@ -27,17 +44,14 @@ std::string diff_of(std::vector<Edit> edits) {
   };
   std::stable_sort(edits.begin(), edits.end(), [&](const Edit& a, const Edit& b) { return place(a) < place(b); });
   std::string text, file;
-  std::uint64_t free_from = 0;  // lines before it are changed already
   std::int64_t shift = 0;
   for (const Edit& edit : edits) {
     if (edit.file != file) {
       file = edit.file;
-      const std::string name = std::filesystem::path(file).filename().string();
+      const std::string name = shown_path(file);
       text += fmt::format("--- a/{}\n+++ b/{}\n", name, name);
-      free_from = 0;
       shift = 0;
     }
-    if (edit.line < free_from) continue;
     const std::size_t olds = edit.old_lines.size(), news = edit.new_lines.size();
     // A range without lines names the line before it.
     const std::uint64_t old_first = olds == 0 ? edit.line - 1 : edit.line;
@@ -45,7 +59,6 @@ std::string diff_of(std::vector<Edit> edits) {
     text += fmt::format("@@ -{},{} +{},{} @@\n", old_first, olds, new_first, news);
     for (const std::string& line : edit.old_lines) text += "-" + line + "\n";
     for (const std::string& line : edit.new_lines) text += "+" + line + "\n";
-    free_from = edit.line + olds;
     shift += static_cast<std::int64_t>(news) - static_cast<std::int64_t>(olds);
   }
   return text;

@@ -123,13 +123,16 @@ struct PlanChange {
   std::uint64_t cost = 0;                      // how much it asks of the user: the order of the list
   std::string label = {};                      // short
   std::vector<std::string> instructions = {};  // one for each remedy
-  std::string diff = {};                       // of the program's own source, where its lines are known; may be empty
+  // of the program's own source, all that was run with it; empty: there is none, or not of all of it
+  std::string diff = {};
+  std::vector<std::string> without_edit = {};  // by label, those that were tried without an edit of the source
   std::uint64_t compute = 0;                   // the compute capability it needs, its first number
   bool begun = false;                          // it was run; where it is not tried, without a result
   // memory grows with it, too, and nothing says that the program ends before: it fits until about this step, and `fits` is false
   std::uint64_t until = 0;
   std::string until_unit = {};          // step, round
   bool grows = false;                   // not in the report
+  bool wants_more_gpus = false;         // than the program has; not in the report
   double pool_share = 1;                // of a setting of a pool, its share with it; not in the report
   std::uint64_t needed_most_bytes = 0;  // what decides whether it fits, where something is estimated; 0: nothing is
   std::uint64_t most_needed() const { return needed_bytes > needed_most_bytes ? needed_bytes : needed_most_bytes; }
@@ -155,7 +158,9 @@ struct PlanVary {
   std::string why_not;       // the search could not be made
   bool accumulated = false;  // gradients were kept from one batch to the next in these runs, as accumulation does
   std::vector<std::string> command = {};  // with the largest that fits, where the number is in the command
-  std::string diff = {};  // of the program's own source with it, where its lines are known; may be empty
+  std::string diff = {};                  // of the program's own source with it, as it was run; empty: there is none
+  // what was tried without an edit of the source: "the loop that accumulates"; empty: nothing
+  std::string without_edit = {};
   // With gradients accumulated, where a run of it fits: so many batches of so much make `current`, or as near as can be; 0: none.
   std::uint64_t batches = 0, batch = 0;
 };

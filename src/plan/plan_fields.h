@@ -94,6 +94,7 @@ void fields(auto& archive, PlanVary& vary) {
   archive("accumulated", vary.accumulated);
   archive("command", vary.command);
   archive("diff", vary.diff);
+  archive("without_edit", vary.without_edit);
   archive("batches", vary.batches);
   archive("batch", vary.batch);
 }
@@ -253,6 +254,7 @@ void fields(Archive& archive, Plan& plan) {
     inside("label", change.label);
     inside("instructions", change.instructions);
     inside("diff", change.diff);
+    inside("without_edit", change.without_edit);
     inside("until", change.until);
     inside("until_unit", change.until_unit);
   });

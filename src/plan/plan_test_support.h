@@ -23,6 +23,23 @@ inline Gpu gpu_of_8_gib() {
   return gpu;
 }
 
+// What a PyTorch program may do with its numbers.
+inline std::vector<Offer> number_offers() {
+  Offer batch, length;
+  batch.name = "batch";
+  batch.number = OfferedNumber::kBatch;
+  batch.beside = "accumulate";
+  batch.cost = 30;
+  batch.cost_step = 1;
+  batch.is_searched = true;
+  length.name = "sequence";
+  length.number = OfferedNumber::kLength;
+  length.cost = 110;
+  length.cost_step = 10;
+  length.computes_another = true;
+  return {batch, length};
+}
+
 struct MadeUpProgram {
   std::function<std::uint64_t(const Attempt&)> batch = [](const Attempt&) { return std::uint64_t{16}; };
   std::function<std::uint64_t(const Attempt&, std::uint64_t)> takes = [](const Attempt&, std::uint64_t of) {
@@ -67,7 +84,14 @@ struct MadeUpProgram {
       for (const Attempt& attempt : asked) {
         attempts.push_back(attempt);
         results.push_back(left(takes(attempt, batch(attempt)), true));
-        for (const auto& [name, value] : attempt.changes) results.back().processes.front().changes[name] = "done";
+        ProcessSummary& process = results.back().processes.front();
+        for (const auto& [name, value] : attempt.changes) {
+          if (!attempt.edits.contains(name)) process.changes[name] = "done";
+        }
+        for (const auto& [name, edits] : attempt.edits) {
+          process.edited_remedies.push_back(name);
+          process.edited.insert(process.edited.end(), edits.begin(), edits.end());
+        }
         if (!attempt.vary) continue;
         results.back().processes.front().vary_value = attempt.vary->first == "batch_size" ? batch({}) : 0;
         results.back().processes.front().vary_where = "train.py:3";

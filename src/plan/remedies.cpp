@@ -35,12 +35,12 @@ class RemedySearch {
  public:
   RemedySearch(const Reruns& reruns, const ProcessSummary& as_run, Plan& plan)
       : reruns_(reruns), offers_(as_run.offers), lasting_(as_run.lasting), plan_(plan) {
-    std::vector<Offer> batches = batches_in_command(plan.command, as_run.accumulation);
-    if (!batches.empty()) std::erase_if(offers_, [](const Offer& offer) { return offer.name == "batch"; });
-    offers_.insert(offers_.end(), batches.begin(), batches.end());
-    std::vector<Offer> lengths = lengths_in_command(plan.command, as_run.token_lengths);
-    if (!lengths.empty()) std::erase_if(offers_, [](const Offer& offer) { return offer.name == "sequence"; });
-    offers_.insert(offers_.end(), lengths.begin(), lengths.end());
+    for (std::vector<Offer> found :
+         {batches_in_command(plan.command, as_run), lengths_in_command(plan.command, as_run)}) {
+      if (found.empty()) continue;
+      std::erase_if(offers_, [&](const Offer& offer) { return offer.number == found.front().number; });
+      std::move(found.begin(), found.end(), std::back_inserter(offers_));
+    }
     for (const Offer& offer : offers_) {
       const auto running = offer.keeps.find("running");
       running_.try_emplace(offer.name, running == offer.keeps.end() ? 1.0 : running->second);
@@ -49,7 +49,7 @@ class RemedySearch {
   }
 
   void run(const std::function<void()>& search) {
-    answered_ = try_without_graphs() && reruns_.seconds_left;
+    answered_ = try_answers() && reruns_.seconds_left;
     if (answered_) return tell_what_was_left();
     if (search) search();
     try_singles(Likely::kYes);
@@ -133,22 +133,27 @@ class RemedySearch {
   }
 
   Attempt attempt(const Chosen& chosen) const {
-    Attempt one{"tries/", plan_.command, {}, {}, steps_of_trial(plan_)};
+    Attempt one{"tries/", plan_.command, {}, {}};
     for (const std::size_t number : chosen) {
       const Offer& chosen_one = offer(number);
       std::string value = chosen_one.value.substr(0, chosen_one.value.find('@'));
       std::replace(value.begin(), value.end(), '/', '-');
       one.folder += (number == chosen.front() ? "" : "+") + chosen_one.name +
                     (value == "true" || value == "false" ? "" : "-" + value);
-      if (!chosen_one.command.empty()) {
+      const bool in_command = !chosen_one.command.empty();
+      if (in_command) {
         for (std::size_t word = 0; word < one.command.size() && word < chosen_one.command.size(); ++word) {
           if (chosen_one.command[word] != plan_.command[word]) one.command[word] = chosen_one.command[word];
         }
-        if (chosen_one.name == "batch") one.changes["accumulate"] = "true";
-      } else {
-        one.changes[chosen_one.name] = chosen_one.value;
       }
+      const std::string& name = in_command ? chosen_one.beside : chosen_one.name;
+      if (name.empty()) continue;
+      one.changes[name] = in_command ? "true" : chosen_one.value;
+      if (chosen_one.edits.empty()) continue;
+      one.edits[name] = chosen_one.edits;
+      one.many = std::max(one.many, std::min(chosen_one.many, kMostBatchesTried));
     }
+    one.steps = steps_of_trial(plan_, one.many);
     return one;
   }
 
@@ -157,33 +162,42 @@ class RemedySearch {
     change.kind = "program";
     change.tried = false;
     change.begun = true;
-    std::vector<Edit> edits;
+    std::uint64_t many = 1;
     for (const std::size_t number : chosen) {
       const Offer& one = offer(number);
       change.remedies.push_back(one.name);
       change.cost += one.cost;
       change.compute = std::max(change.compute, one.compute);
       change.instructions.push_back(one.what);
-      edits.insert(edits.end(), one.edits.begin(), one.edits.end());
+      change.wants_more_gpus = change.wants_more_gpus || one.wants_more_gpus;
+      if (!one.edits.empty()) many = std::max(many, one.many);
     }
     change.what = chosen.size() == 1 ? offer(chosen.front()).what : "Combine " + label(chosen);
     change.label = label(chosen);
-    change.diff = diff_of(std::move(edits));
-    const Result<Needs> needs = needs_of(run, plan_);
+    const Result<Needs> needs = needs_of(run, plan_, std::min(many, kMostBatchesTried));
     if (!needs) {
       change.why_not = needs.error().what;
       outcome.broke = run.main() != nullptr && run.main()->exception && !run.main()->died_of_memory();
       return change;
     }
+    const ProcessSummary& main = *run.main();
     for (const std::size_t number : chosen) {
       const Offer& one = offer(number);
-      const auto done = run.main()->changes.find(one.name);
+      const std::string& name = one.command.empty() ? one.name : one.beside;
+      if (name.empty() || main.was_edited(name)) continue;
+      const auto done = main.changes.find(name);
+      if (done != main.changes.end()) change.without_edit.push_back(one.label);
       if (!one.command.empty()) continue;
-      if (done == run.main()->changes.end()) {
+      if (done == main.changes.end()) {
         change.why_not = "there was nothing to change";
         return change;
       }
-      if (one.name == "checkpoint") change.detail = done->second;
+      if (one.tells) change.detail = done->second;
+    }
+    if (change.without_edit.empty()) {
+      change.diff = diff_of(filled_in(main.edited, kMany, many));
+      if (many > kMostBatchesTried && !main.edited.empty())
+        change.detail = fmt::format("tried with {} batches to a step: more make no difference", kMostBatchesTried);
     }
     outcome.known = change.tried = true;
     outcome.fits = change.fits = fits_to_the_end(*needs, *run.main(), plan_);
@@ -203,6 +217,15 @@ class RemedySearch {
     return change;
   }
 
+  // A program that gets its source in a way of its own never ran the edited one, and the changes were not made in another way either.
+  static bool ran_without_edits(const Attempt& attempt, const DryRunResult& result) {
+    const ProcessSummary* main = result.main();
+    return main != nullptr && main->ended_in_order && !result.interrupted &&
+           std::ranges::any_of(attempt.edits, [&](const auto& one) {
+             return !main->was_edited(one.first) && !main->changes.contains(one.first);
+           });
+  }
+
   void try_all(const std::vector<Chosen>& sets) {
     for (std::size_t begin = 0; begin < sets.size(); begin += kAtOnce) {
       if (!has_time()) {
@@ -218,7 +241,14 @@ class RemedySearch {
         said += (said.empty() ? "" : "; ") + label(sets[at]);
       }
       reruns_.tell("trying " + said);
-      const std::vector<DryRunResult> results = reruns_.run(attempts);
+      std::vector<DryRunResult> results = reruns_.run(attempts);
+      for (std::size_t at = 0; at < attempts.size(); ++at) {
+        if (!ran_without_edits(attempts[at], results[at])) continue;
+        attempts[at].edits.clear();
+        attempts[at].folder += "-unedited";
+        attempts[at].steps = steps_of_trial(plan_);
+        results[at] = std::move(reruns_.run({attempts[at]}).front());
+      }
       for (std::size_t at = begin; at < end; ++at) {
         Outcome outcome{sets[at], false, false, 0};
         plan_.changes.push_back(described(sets[at], results[at - begin], outcome));
@@ -257,10 +287,10 @@ class RemedySearch {
     return next;
   }
 
-  // A graph that no backward pass comes to is of use to nobody.
-  bool try_without_graphs() {
+  // What is of use to nobody, as a graph that no backward pass comes to, is let go of before anything else is asked.
+  bool try_answers() {
     for (std::size_t number = 0; number < offers_.size(); ++number) {
-      if (offer(number).name == "no_grad" && has_time()) try_all({{number}});
+      if (offer(number).answers && has_time()) try_all({{number}});
     }
     return fitting_count() != 0;
   }
@@ -269,13 +299,13 @@ class RemedySearch {
   enum class Likely : std::uint8_t { kYes, kComputesAnother, kNo };
 
   // A shorter sequence is another program: it comes after all that leaves the results as they are.
-  bool computes_another(std::size_t number) const { return offer(number).name == "sequence"; }
+  bool computes_another(std::size_t number) const { return offer(number).computes_another; }
 
   void try_singles(Likely likely) {
     const bool unlikely = likely == Likely::kNo;
     std::map<std::string, std::vector<std::size_t>> by_name;
     for (std::size_t number = 0; number < offers_.size(); ++number) {
-      if (offer(number).name != "batch" && offer(number).wants.empty()) by_name[offer(number).name].push_back(number);
+      if (!offer(number).is_searched && offer(number).wants.empty()) by_name[offer(number).name].push_back(number);
     }
     const double most = unlikely && plan_.fits_with_something() ? kHopeless : kNoLimit;
     while (has_time()) {
@@ -327,7 +357,7 @@ class RemedySearch {
     const bool breaks = std::ranges::any_of(outcomes_, [&](const Outcome& one) {
       return one.broke && one.chosen.size() == 1 && offer(one.chosen.front()).name == name;
     });
-    if (breaks && name != "batch" && name != "sequence") return true;  // a number may want another number
+    if (breaks && offer(number).number == OfferedNumber::kNone) return true;  // a number may want another number
     const Outcome* outcome = outcome_of({number});
     return outcome != nullptr && (!outcome->known || outcome->needed_bytes >= needed_as_is());
   }
@@ -399,7 +429,7 @@ class RemedySearch {
     for (std::size_t number = 0; number < offers_.size(); ++number) {
       const Offer& one = offer(number);
       const bool strongest = number + 1 == offers_.size() || offers_[number + 1].name != one.name;
-      if (one.name == "batch" || !strongest || !one.wants.empty() || tried.contains(one.name)) continue;
+      if (one.is_searched || !strongest || !one.wants.empty() || tried.contains(one.name)) continue;
       PlanChange change;
       change.kind = "program";
       change.what = one.what;
@@ -456,40 +486,6 @@ void limit_settings_by_growth(Plan& plan) {
     change.until = full_at;
     change.until_unit = plan.steps != 0 ? "step" : "round";
   }
-}
-
-void add_where(Plan& plan) {
-  constexpr std::size_t kEach = 3;
-  const auto fits_on = [&](const Gpu& gpu, std::uint64_t needed_bytes) {
-    return needed_bytes - std::min(needed_bytes, plan.context_bytes) + gpu.context_bytes <= gpu.capacity_bytes;
-  };
-  std::vector<Gpu> gpus;
-  for (const GpuEntry& entry : gpu_catalogue()) gpus.push_back(entry.gpu);
-  std::stable_sort(gpus.begin(), gpus.end(),
-                   [](const Gpu& a, const Gpu& b) { return a.capacity_bytes < b.capacity_bytes; });
-  std::vector<PlanWhere> with;
-  for (const Gpu& gpu : gpus) {
-    if (plan.where.size() == kEach) break;
-    const std::uint64_t in_all = std::max(plan.most_needed(), plan.needed_at_end_bytes);
-    if (fits_on(gpu, in_all)) {
-      const std::uint64_t needed = in_all - std::min(in_all, plan.context_bytes);
-      const std::uint64_t full_at = plan.full_at(gpu.capacity_bytes, needed + gpu.context_bytes, plan.pool_share);
-      if (full_at != 0 && plan.loop.steps > full_at) continue;  // its loop goes on
-      plan.where.push_back({plan_gpu(gpu), {}, plan.loop.steps == 0 ? full_at : 0});
-      continue;
-    }
-    const PlanChange* least = nullptr;
-    for (const PlanChange& change : plan.changes) {
-      const bool here = change.tried && !change.grows && fits_on(gpu, change.most_needed()) &&
-                        static_cast<std::uint64_t>(gpu.compute_major) >= change.compute &&
-                        std::find(change.remedies.begin(), change.remedies.end(), "fsdp") == change.remedies.end();
-      if (here && (least == nullptr || change.cost < least->cost)) least = &change;
-    }
-    const bool is_asked = plan.gpu && plan.gpu->name == plan_gpu(gpu).name;  // told above
-    if (least != nullptr && !is_asked && plan.where.empty() && with.size() < kEach)
-      with.push_back({plan_gpu(gpu), least->label.empty() ? least->what : least->label, 0});
-  }
-  plan.where.insert(plan.where.end(), with.begin(), with.end());
 }
 
 }  // namespace faultline

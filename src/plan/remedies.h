@@ -19,7 +19,4 @@ void add_remedies(const Reruns& reruns, const ProcessSummary& as_run, Plan& plan
 // What grows as it did fills the GPU later with a setting, and fits until then.
 void limit_settings_by_growth(Plan& plan);
 
-// The smallest GPUs of the catalogue on which it fits as it is, and with what was tried.
-void add_where(Plan& plan);
-
 }  // namespace faultline

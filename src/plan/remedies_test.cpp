@@ -4,6 +4,7 @@
 
 #include "plan/needs.h"
 #include "plan/plan_test_support.h"
+#include "plan/where.h"
 
 namespace faultline {
 namespace {
@@ -38,6 +39,7 @@ ProcessSummary offering(std::vector<Offer> offers, std::uint64_t lasting_bytes =
   ProcessSummary as_run;
   as_run.ended_in_order = true;
   as_run.offers = std::move(offers);
+  as_run.number_offers = number_offers();
   as_run.lasting = {
       {"parameters", lasting_bytes / 4}, {"gradients", lasting_bytes / 4}, {"optimizer", lasting_bytes / 2}};
   return as_run;
@@ -103,6 +105,7 @@ TEST(Remedies, AShorterSequenceIsAnotherProgramAndComesAfterCombinations) {
     Plan plan = too_large();
     Offer sequence = offer("sequence", "seq_len=512", 110, 0.0, 0.5);
     sequence.excludes = {"autocast", "checkpoint"};
+    sequence.computes_another = true;
     add_remedies(program.reruns(),
                  offering({offer("autocast", "bfloat16", 40, 0.7), offer("checkpoint", "1/1", 52, 0.7), sequence}),
                  plan, {});
@@ -249,12 +252,83 @@ TEST(Remedies, ABatchInTheCommandIsCombinedThere) {
   EXPECT_NE(first->label.find("--batch-size"), std::string::npos);
 }
 
+Edit edit(std::uint64_t line, std::string old_line, std::string new_line) {
+  return {"/a/train.py", line, {std::move(old_line)}, {std::move(new_line)}};
+}
+
+// The run is asked for the edits, and what it was run with is what is shown; of a combination all, or none.
+TEST(Remedies, TheDiffIsWhatWasRun) {
+  for (const bool both : {true, false}) {
+    MadeUpProgram program;
+    program.takes = saving({{"autocast", 3}, {"checkpoint", 2}});
+    Plan plan = too_large();
+    Offer autocast = offer("autocast", "bfloat16", 40, 0.7), checkpoint = offer("checkpoint", "1/1", 52, 0.7);
+    autocast.edits = {edit(9, "y = f(x)", "y = g(x)")};
+    if (both) checkpoint.edits = {edit(3, "a", "b")};
+    add_remedies(program.reruns(), offering({autocast, checkpoint}), plan, {});
+    const PlanChange* combined = fitting(plan);
+    ASSERT_NE(combined, nullptr);
+    EXPECT_EQ(program.attempts.back().edits.size(), both ? 2u : 1u);
+    EXPECT_EQ(combined->diff.empty(), !both);
+    EXPECT_EQ(combined->without_edit, both ? std::vector<std::string>() : std::vector<std::string>{"checkpoint 1/1"});
+    if (both)
+      EXPECT_EQ(combined->diff,
+                "--- a/train.py\n+++ b/train.py\n@@ -3,1 +3,1 @@\n-a\n+b\n@@ -9,1 +9,1 @@\n-y = f(x)\n+y = g(x)\n");
+  }
+}
+
+TEST(Remedies, WhatNeverRanFromTheEditedSourceIsTriedWithoutIt) {
+  MadeUpProgram program;
+  program.takes = saving({{"autocast", 5}});
+  Plan plan = too_large();
+  Offer autocast = offer("autocast", "bfloat16", 40, 0.7);
+  autocast.edits = {edit(9, "y = f(x)", "y = g(x)")};
+  Reruns reruns = program.reruns();
+  const auto run = reruns.run;
+  reruns.run = [&](const std::vector<Attempt>& asked) {
+    std::vector<DryRunResult> results = run(asked);
+    for (DryRunResult& result : results) {
+      result.processes.front().edited_remedies.clear();
+      result.processes.front().edited.clear();
+    }
+    return results;
+  };
+  add_remedies(reruns, offering({autocast}), plan, {});
+  ASSERT_EQ(program.attempts.size(), 2u);
+  EXPECT_TRUE(program.attempts.back().edits.empty());
+  ASSERT_NE(fitting(plan), nullptr);
+  EXPECT_TRUE(fitting(plan)->diff.empty());
+  EXPECT_EQ(fitting(plan)->without_edit, std::vector<std::string>{"autocast bfloat16"});
+}
+
+TEST(Remedies, ManyBatchesOfAStepAreTriedWithAFew) {
+  MadeUpProgram program;
+  program.takes = saving({{"autocast", 3}, {"batch", 3}});
+  Plan plan = too_large();
+  plan.steps = 6;
+  Offer batch = offer("batch", "batch_size=2", 33, 0.5);
+  batch.number = OfferedNumber::kBatch;
+  batch.is_searched = true;
+  batch.many = 64;
+  batch.edits = {edit(5, "step()", "if i % @MANY@ == 0: step()")};
+  Offer autocast = offer("autocast", "bfloat16", 40, 0.7);
+  autocast.edits = {edit(9, "y = f(x)", "y = g(x)")};
+  add_remedies(program.reruns(), offering({autocast, batch}), plan, {});
+  const PlanChange* combined = fitting(plan);
+  ASSERT_NE(combined, nullptr);
+  EXPECT_EQ(program.attempts.back().many, kMostBatchesTried);
+  EXPECT_EQ(program.attempts.back().steps, 2u);
+  EXPECT_NE(combined->diff.find("i % 64 == 0"), std::string::npos) << combined->diff;
+  EXPECT_NE(combined->detail.find("8 batches"), std::string::npos);
+}
+
 TEST(Remedies, TheSmallestGpusAreNamed) {
   Plan plan = too_large();
   plan.needed_bytes = 30 * kGiB;
-  PlanChange small{"program", "Do it", {}, true, false, 12 * kGiB, {}, {"half"}, 80, "half", {}, {}, 8};
+  PlanChange small{"program", "Do it", {}, true, false, 12 * kGiB, {}, {"half"}, 80, "half"};
+  small.compute = 8;
   PlanChange sharded = small;
-  sharded.remedies = {"fsdp"};
+  sharded.wants_more_gpus = true;
   sharded.needed_bytes = kGiB;
   sharded.cost = 1;
   plan.changes = {small, sharded};
@@ -337,7 +411,6 @@ TEST(Remedies, AGpuOnWhichMemoryGrowsIsOneForAWhile) {
 TEST(Offer, EditsOfOneFileAreOneDiff) {
   const std::string diff = diff_of({{"/a/train.py", 9, {"x = f(y)"}, {"with g():", "    x = f(y)"}},
                                     {"/a/train.py", 3, {}, {"import g"}},
-                                    {"/a/train.py", 9, {"x = f(y)"}, {"x = h(y)"}},
                                     {"/a/train.py", 9, {}, {"y = 1"}},
                                     {"/a/model.py", 1, {"a"}, {"b"}}});
   EXPECT_EQ(diff,

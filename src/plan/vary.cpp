@@ -53,6 +53,7 @@ struct Point {
   std::string problem;  // the number means nothing
   std::string where;    // of a number in the source: where it stands, and what it is there
   std::uint64_t original = 0;
+  std::vector<Edit> edited;  // with which it was run, all of its changes; empty: it was changed otherwise
 };
 
 }  // namespace
@@ -113,13 +114,16 @@ class Search {
                  plan.verdict != Verdict::kDoesNotFit && !plan.is_undecided() && !is_full_in_cut_loop(plan),
                  {},
                  {},
-                 0} {}
+                 0,
+                 {}} {
+    if (const Offer* batch = as_run.of_number(OfferedNumber::kBatch)) accumulation_ = batch->beside;
+  }
 
   // Nothing where no number of that name, or of a usual one, was found.
   std::optional<PlanVary> run(const std::string& name) {
     std::optional<Point> lowest = in_command_ ? std::nullopt : find_in_source(name);
     if (in_command_)
-      vary_ = {in_command_->name, "in the command", in_command_->value, 0, false, 0, 0, {}, {}};
+      vary_.name = in_command_->name, vary_.where = "in the command", vary_.current = in_command_->value;
     else if (!lowest)
       return std::nullopt;
     current_.value = vary_.current;
@@ -137,8 +141,10 @@ class Search {
   }
 
  private:
-  std::vector<Point> try_values(const std::vector<std::uint64_t>& values) {
+  // many: so many batches make a step by an edit of the loop; 0: gradients are kept without one.
+  std::vector<Point> try_values(const std::vector<std::uint64_t>& values, std::uint64_t many = 0) {
     std::vector<Attempt> attempts;
+    const std::uint64_t tried_many = std::clamp<std::uint64_t>(many, 1, kMostBatchesTried);
     for (const std::uint64_t value : values) {
       Attempt attempt{fmt::format("tries/{}={}", in_command_ ? "argument" : vary_.name, value), plan_.command, {}, {}};
       // a folder holds one run
@@ -147,33 +153,51 @@ class Search {
       if (in_command_)
         attempt.command[in_command_->word] = in_command_->head + std::to_string(value);
       else
-        attempt.vary = {vary_.name, value};
-      attempt.steps = steps_of_trial(plan_);
-      if (accumulates_ && !is_served(vary_.name) && value < vary_.current) attempt.changes["accumulate"] = "true";
+        put_into_source(attempt, value);
+      attempt.steps = steps_of_trial(plan_, tried_many);
+      if (accumulates_ && !is_served(vary_.name) && value < vary_.current && !accumulation_.empty())
+        attempt.changes[accumulation_] = "true";
+      if (many != 0) attempt.edits[accumulation_] = as_run_.accumulation, attempt.many = tried_many;
       attempts.push_back(std::move(attempt));
     }
     runs_ += attempts.size();
     const std::vector<DryRunResult> results = reruns_.run(attempts);
     std::vector<Point> points;
     for (std::size_t at = 0; at < results.size(); ++at) {
-      const Result<Needs> needs = needs_of(results[at], plan_);
+      const Result<Needs> needs = needs_of(results[at], plan_, tried_many);
       Point point{values[at],
                   needs ? needs->needed_bytes() : 0,
                   needs && fits_to_the_end(*needs, *results[at].main(), plan_),
                   needs ? std::string() : needs.error().what,
                   {},
-                  0};
+                  0,
+                  {}};
       if (const ProcessSummary* main = results[at].main()) {
         point.where = main->vary_where;
         point.original = main->vary_value;
-        accumulated_ = accumulated_ || main->changes.contains("accumulate");
+        accumulated_ = accumulated_ || main->changes.contains(accumulation_);
+        if (std::ranges::all_of(attempts[at].edits, [&](const auto& one) { return main->was_edited(one.first); }))
+          point.edited = main->edited;
       }
       if (point.problem.empty()) ++measured_;
       points.push_back(std::move(point));
     }
     return points;
   }
-  Point try_value(std::uint64_t value) { return std::move(try_values({value}).front()); }
+  Point try_value(std::uint64_t value, std::uint64_t many = 0) { return std::move(try_values({value}, many).front()); }
+
+  // Where the source has the number as plain digits the run is of an edited source.
+  void put_into_source(Attempt& attempt, std::uint64_t value) const {
+    attempt.vary = {vary_.name, value};
+    std::vector<Edit> edits;
+    for (const ProgramNumber& number : as_run_.numbers) {
+      if (number.name != vary_.name) continue;
+      if (number.edits.empty()) return;
+      const std::vector<Edit> filled = filled_in(number.edits, kValue, value);
+      edits.insert(edits.end(), filled.begin(), filled.end());
+    }
+    if (!edits.empty()) attempt.edits[std::string(kVary)] = std::move(edits);
+  }
 
   // Of several numbers of the name the largest fills the memory; what is accumulated makes the one that the training takes.
   bool trains_with_another() const {
@@ -192,35 +216,35 @@ class Search {
       const std::uint64_t many = (current + largest - 1) / largest;
       value = (current + many - 1) / many;
     }
-    if (value != largest) {
-      if (reruns_.interrupted()) return;
+    const std::uint64_t many = (current + value - 1) / value;
+    if (reruns_.interrupted()) return;
+    vary_.without_edit = "the loop that accumulates";
+    if (!as_run_.accumulation.empty()) {
+      Point point = try_value(value, many);
+      if (point.problem.empty() && point.fits && !point.edited.empty()) {
+        vary_.without_edit.clear();
+        with_loop_ = filled_in(std::move(point.edited), kMany, many);
+      } else if (!point.problem.empty()) {
+        vary_.without_edit += " (with an edit of it, " + point.problem + ")";
+      }
+    }
+    if (value != largest && with_loop_.empty()) {
       const Point point = try_value(value);
       if (!point.problem.empty() || !point.fits) return;
     }
     vary_.batch = value;
-    vary_.batches = (current + value - 1) / value;
+    vary_.batches = many;
   }
 
-  // The change as a user makes it: the command, the source, and where it trains on a smaller batch the loop that accumulates.
+  // The change as it was run: the command, the source, and where it trains on a smaller batch the loop that accumulates.
   void tell_how() {
-    std::vector<Edit> edits;
-    const bool with_loop = vary_.batches != 0 && !as_run_.accumulation.empty();
-    const std::uint64_t value = with_loop ? vary_.batch : vary_.largest_fitting;
+    const std::uint64_t value = with_loop_.empty() ? vary_.largest_fitting : vary_.batch;
     if (in_command_) {
       vary_.command = plan_.command;
       vary_.command[in_command_->word] = in_command_->head + std::to_string(value);
-    } else {
-      for (const ProgramNumber& number : as_run_.numbers) {
-        if (number.name != vary_.name) continue;
-        const std::vector<Edit> filled = filled_in(number.edits, kValue, value);
-        edits.insert(edits.end(), filled.begin(), filled.end());
-      }
     }
-    if (with_loop) {
-      const std::vector<Edit> loop = filled_in(as_run_.accumulation, kMany, vary_.batches);
-      edits.insert(edits.end(), loop.begin(), loop.end());
-    }
-    vary_.diff = diff_of(std::move(edits));
+    vary_.diff = diff_of(with_loop_.empty() ? edits_ : with_loop_);
+    if (!in_command_ && vary_.diff.empty()) vary_.without_edit = "the number";
   }
 
   // A first run with 1 tells where the number stands, and what it is.
@@ -308,6 +332,7 @@ class Search {
   void keep(const Point& fitting) {
     vary_.largest_fitting = fitting.value;
     needed_bytes_ = fitting.needed_bytes;
+    edits_ = fitting.edited;
   }
 
   // Between a value that fits and one that does not. What is needed grows about evenly with a batch, so a straight line leads close.
@@ -366,6 +391,9 @@ class Search {
   std::uint64_t runs_ = 0;          // started
   std::uint64_t measured_ = 0;      // of them, that told what a value needs
   std::uint64_t needed_bytes_ = 0;  // with the largest that fits
+  std::vector<Edit> edits_;         // of the source, with that
+  std::vector<Edit> with_loop_;     // with the batch that is accumulated
+  std::string accumulation_;        // the remedy that keeps gradients from one batch to the next; empty: there is none
   std::uint64_t unit_ = 1;          // values that are tried are multiples of it
   std::set<std::string> folders_;
   bool accumulated_ = false;
@@ -373,49 +401,61 @@ class Search {
 
 }  // namespace
 
-std::vector<Offer> lengths_in_command(const std::vector<std::string>& command,
-                                      const std::vector<std::uint64_t>& token_lengths) {
+namespace {
+
+// A number of the command with another value, as the program's own framework has a remedy of it.
+Offer in_command(const std::vector<std::string>& command, const InCommand& found, const Offer& remedy,
+                 std::uint64_t value, std::uint64_t number) {
+  Offer offer = remedy;
+  offer.value = std::to_string(value);
+  offer.label = fmt::format("{} {}", found.name, value);
+  offer.what = fmt::format("Use {} {} (now {})", found.name, value, found.value);
+  offer.cost = remedy.cost + remedy.cost_step * number;
+  offer.keeps = {{"running", 0.0}};
+  offer.dose = 1 - static_cast<double>(value) / static_cast<double>(found.value);
+  offer.command = command;
+  offer.command[found.word] = found.head + std::to_string(value);
+  return offer;
+}
+
+}  // namespace
+
+std::vector<Offer> lengths_in_command(const std::vector<std::string>& command, const ProcessSummary& as_run) {
+  constexpr std::uint64_t kMost = 3, kLeastLength = 32;
   std::vector<Offer> offers;
+  const Offer* remedy = as_run.of_number(OfferedNumber::kLength);
+  if (remedy == nullptr) return offers;
   for (const std::string_view name : number_names(NumberKind::kLength)) {
     const std::optional<InCommand> found = find_in_command(command, std::string(name));
     const auto is_it = [&](std::uint64_t length) { return length <= found->value + 1 && found->value <= length + 1; };
-    if (!found || found->value < 32 || std::none_of(token_lengths.begin(), token_lengths.end(), is_it)) continue;
-    for (std::uint64_t value = found->value / 2, number = 0; number < 3 && value >= 1; value /= 2, ++number) {
-      Offer offer;
-      offer.name = "sequence";
-      offer.value = std::to_string(value);
-      offer.label = fmt::format("{} {}", found->name, value);
-      offer.what = fmt::format("Use {} {} (now {}): shorter sequences", found->name, value, found->value);
-      offer.cost = 110 + 10 * number;
-      offer.keeps = {{"running", 0.0}};
-      offer.dose = 1 - static_cast<double>(value) / static_cast<double>(found->value);
-      offer.command = command;
-      offer.command[found->word] = found->head + std::to_string(value);
-      offers.push_back(std::move(offer));
+    if (!found || found->value < kLeastLength || std::ranges::none_of(as_run.token_lengths, is_it)) continue;
+    for (std::uint64_t value = found->value / 2, number = 0; number < kMost && value >= 1; value /= 2, ++number) {
+      offers.push_back(in_command(command, *found, *remedy, value, number));
+      offers.back().what += ": shorter sequences";
     }
     break;
   }
   return offers;
 }
 
-std::vector<Offer> batches_in_command(const std::vector<std::string>& command, const std::vector<Edit>& accumulation) {
+std::vector<Offer> batches_in_command(const std::vector<std::string>& command, const ProcessSummary& as_run) {
+  constexpr std::uint64_t kMost = 8;
   std::vector<Offer> offers;
   const std::optional<InCommand> found = find_in_command(command, "");
-  if (!found) return offers;
-  for (std::uint64_t value = found->value / 2, number = 0; value >= 1 && number < 8; value /= 2, ++number) {
-    while (found->value % value != 0) --value;
-    Offer offer;
-    offer.name = "batch";
-    offer.value = std::to_string(value);
-    offer.label = fmt::format("{} {} accumulated {} times", found->name, value, found->value / value);
-    offer.what = fmt::format("Use {} {} (now {}), with gradients accumulated over {} batches", found->name, value,
-                             found->value, found->value / value);
-    offer.cost = 30 + number;
-    offer.keeps = {{"running", 0.0}};
-    offer.dose = 1 - static_cast<double>(value) / static_cast<double>(found->value);
-    offer.command = command;
-    offer.command[found->word] = found->head + std::to_string(value);
-    offer.edits = filled_in(accumulation, kMany, found->value / value);
+  const Offer* remedy = as_run.of_number(OfferedNumber::kBatch);
+  if (!found || remedy == nullptr) return offers;
+  const bool accumulates = !remedy->beside.empty() && as_run.does("backward");
+  for (std::uint64_t value = found->value / 2, number = 0; value >= 1 && number < kMost; value /= 2, ++number) {
+    while (accumulates && found->value % value != 0) --value;
+    Offer offer = in_command(command, *found, *remedy, value, number);
+    if (accumulates) {
+      offer.many = found->value / value;
+      offer.label += fmt::format(" accumulated {} times", offer.many);
+      offer.what += fmt::format(", with gradients accumulated over {} batches", offer.many);
+      offer.edits = as_run.accumulation;
+    } else {
+      offer.beside.clear();
+    }
     offers.push_back(std::move(offer));
   }
   return offers;
@@ -438,15 +478,8 @@ void add_search(const Reruns& reruns, const std::string& name, const ProcessSumm
                 "no number called {} was found in the command or in the program's own files; --vary NAME names another",
                 fmt::join(number_names(NumberKind::kBatch), ", "))
           : std::string("no number of this name was found in the command or in the program's own files");
-  plan.vary = PlanVary{name.empty() ? "batch size" : name,
-                       {},
-                       0,
-                       0,
-                       false,
-                       0,
-                       0,
-                       {},
-                       reruns.interrupted() ? std::string(kInterrupted) : found_none};
+  plan.vary.emplace().name = name.empty() ? "batch size" : name;
+  plan.vary->why_not = reruns.interrupted() ? std::string(kInterrupted) : found_none;
 }
 
 }  // namespace faultline

@@ -68,6 +68,7 @@ TEST(Vary, WhereTheEvaluationFailsItsOwnBatchIsSearchedFor) {
       ProcessSummary as_run;
       as_run.ended_in_order = true;
       as_run.uses = {"backward"};
+      as_run.number_offers = number_offers();
       as_run.numbers = {{"batch_size", 16, {}}, {other, 16, {}}};
       Reruns reruns = program.reruns();
       reruns.run = [run = reruns.run](const std::vector<Attempt>& asked) {
@@ -103,6 +104,7 @@ TEST(Vary, TheChangeIsShownAsAUserMakesIt) {
   trains.uses = {"backward"};
   trains.numbers = {{"batch_size", 16, {{"train.py", 3, {"batch_size = 16"}, {"batch_size = @VALUE@"}}}},
                     {"seq_len", 64, {{"train.py", 4, {"seq_len = 64"}, {"seq_len = @VALUE@"}}}}};
+  trains.number_offers = number_offers();
   trains.accumulation = {{"train.py", 9, {"loss.backward()"}, {"(loss / @MANY@).backward()"}}};
   for (const bool in_the_command : {false, true}) {
     MadeUpProgram program;
@@ -136,6 +138,7 @@ TEST(Vary, BatchesThatAreAccumulatedMakeTheBatchOfTheProgram) {
     plan.steps = 4;
     ProcessSummary trains;
     trains.uses = {"backward"};
+    trains.number_offers = number_offers();
     add_search(program.reruns(), "batch_size", trains, plan);
     EXPECT_EQ(plan.vary->batch, one.batch) << one.now;
     EXPECT_EQ(plan.vary->batches, one.batches) << one.now;
@@ -144,8 +147,12 @@ TEST(Vary, BatchesThatAreAccumulatedMakeTheBatchOfTheProgram) {
     // without a loop that can be written the largest that fits is shown alone
     EXPECT_EQ(plan.vary->diff.find("backward"), std::string::npos);
   }
-  for (const Offer& offer : batches_in_command({"python", "train.py", "--batch-size", "12"}, {}))
-    EXPECT_EQ(12 % std::stoull(offer.value), 0u) << offer.value;
+  ProcessSummary trains;
+  trains.uses = {"backward"};
+  trains.number_offers = number_offers();
+  const std::vector<Offer> offers = batches_in_command({"python", "train.py", "--batch-size", "12"}, trains);
+  EXPECT_EQ(offers.size(), 3u);
+  for (const Offer& offer : offers) EXPECT_EQ(12, std::stoull(offer.value) * offer.many);
 }
 
 TEST(Vary, WhatFitsIsDoubledUntilItDoesNot) {
@@ -354,7 +361,10 @@ TEST(Vary, ALengthInTheCommandIsOfferedShorterWhereTokensAreSoLong) {
         Row{{"python", "t.py", "--seq-len", "16"}, {16}, {}},
         Row{{"python", "t.py", "--batch-size", "1024"}, {1024}, {}}}) {
     std::vector<std::string> values;
-    for (const Offer& offer : lengths_in_command(row.command, row.token_lengths)) {
+    ProcessSummary as_run;
+    as_run.token_lengths = row.token_lengths;
+    as_run.number_offers = number_offers();
+    for (const Offer& offer : lengths_in_command(row.command, as_run)) {
       values.push_back(offer.value);
       EXPECT_EQ(offer.name, "sequence");
       EXPECT_TRUE(offer.command.back().ends_with(offer.value)) << offer.command.back();

@@ -144,6 +144,7 @@ TEST(Verdict, WhereALoopThatWasCutShortFillsTheGpuTheGraphIsTriedBeforeTheBatch)
     DryRunResult run = cut_loop(64, 200);
     Offer graph;
     graph.name = "no_grad";
+    graph.answers = true;
     graph.value = "true";
     graph.label = graph.what = "torch.no_grad()";
     graph.keeps = {{"running", 0.1}};

@@ -89,27 +89,43 @@ void read_edit(JsonReader& read, Edit& edit) {
   read("new", edit.new_lines);
 }
 
-void read_offers(JsonReader& read, ProcessSummary& summary) {
-  read.each("offers", summary.offers, [](JsonReader& inside, Offer& offer) {
-    inside("name", offer.name);
-    inside("value", offer.value);
-    inside("label", offer.label);
-    inside("what", offer.what);
-    inside("cost", offer.cost);
-    bool is_there = false;
-    inside.group("keeps", is_there, [&](JsonReader& keeps) {
-      for (const char* part : {"parameters", "gradients", "optimizer", "running"}) {
-        double share = 1;
-        keeps(part, share);
-        offer.keeps[part] = share;
-      }
-    });
-    inside("dose", offer.dose);
-    inside("excludes", offer.excludes);
-    inside("wants", offer.wants);
-    inside("compute", offer.compute);
-    inside.each("edits", offer.edits, read_edit);
+OfferedNumber number_named(const std::string& name) {
+  for (const OfferedNumber number : {OfferedNumber::kBatch, OfferedNumber::kLength}) {
+    if (name == name_of(number)) return number;
+  }
+  return OfferedNumber::kNone;
+}
+
+void read_offer(JsonReader& inside, Offer& offer) {
+  inside("name", offer.name);
+  inside("value", offer.value);
+  inside("label", offer.label);
+  inside("what", offer.what);
+  inside("cost", offer.cost);
+  bool is_there = false;
+  inside.group("keeps", is_there, [&](JsonReader& keeps) {
+    for (const char* part : {"parameters", "gradients", "optimizer", "running"}) {
+      double share = 1;
+      keeps(part, share);
+      offer.keeps[part] = share;
+    }
   });
+  inside("dose", offer.dose);
+  inside("excludes", offer.excludes);
+  inside("wants", offer.wants);
+  inside("beside", offer.beside);
+  inside("compute", offer.compute);
+  std::string number;
+  inside("number", number);
+  offer.number = number_named(number);
+  inside("cost_step", offer.cost_step);
+  inside("answers", offer.answers);
+  inside("is_searched", offer.is_searched);
+  inside("computes_another", offer.computes_another);
+  inside("tells", offer.tells);
+  inside("wants_more_gpus", offer.wants_more_gpus);
+  inside("many", offer.many);
+  inside.each("edits", offer.edits, read_edit);
 }
 
 void read_summary(const std::string& path, ProcessSummary& summary) {
@@ -161,7 +177,8 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
     fields(inside, exception.location);
   });
   if (is_there) summary.exception = std::move(exception);
-  read_offers(read, summary);
+  read.each("offers", summary.offers, read_offer);
+  read.each("number_offers", summary.number_offers, read_offer);
   read("lasting", summary.lasting);
   if (const auto lengths = parsed->find("token_lengths"); lengths != parsed->end() && lengths->is_array()) {
     for (const Json& length : *lengths)
@@ -178,6 +195,10 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   if (const auto changes = parsed->find("changes"); changes != parsed->end() && changes->is_object()) {
     for (const auto& [name, words] : changes->items()) read_json(words, summary.changes[name]);
   }
+  read.group("edited", is_there, [&](JsonReader& inside) {
+    inside("remedies", summary.edited_remedies);
+    inside.each("edits", summary.edited, read_edit);
+  });
   read.group("vary", is_there, [&](JsonReader& inside) { read_vary(inside, summary); });
 }
 
@@ -218,6 +239,13 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
   for (const ShownGpu& gpu : request.gpus) gpus.push_back(gpu_json(gpu));
   Json changes = Json::object();
   for (const auto& [name, value] : request.changes) changes[name] = change_json(value);
+  Json edits = Json::object();
+  for (const auto& [name, of_remedy] : request.edits) {
+    edits[name] = Json::array();
+    for (const Edit& edit : of_remedy)
+      edits[name].push_back(
+          {{"file", edit.file}, {"line", edit.line}, {"old", edit.old_lines}, {"new", edit.new_lines}});
+  }
   const Json json = {
       {"folder", folder},
       {"library", parts.library},
@@ -233,6 +261,8 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
       {"at_least_seconds", request.at_least_seconds},
       {"go_on", request.go_on},
       {"changes", std::move(changes)},
+      {"edits", std::move(edits)},
+      {"many", request.many},
       {"op_memory", op_memory_json(request.op_memory)},
       {"ranks", request.ranks},
       {"vary", request.vary ? Json{{"name", request.vary->first}, {"value", request.vary->second}} : Json(nullptr)},

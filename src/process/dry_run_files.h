@@ -37,6 +37,8 @@ struct DryRunRequest {
   std::uint64_t ranks = 0;    // that the program has; 0: as it says itself
   std::uint64_t refused = 0;  // with overcommit: so many requests fail before the GPU grows
   std::vector<OperationMemory> op_memory;
+  std::map<std::string, std::vector<Edit>> edits = {};  // of changes and of vary: see Attempt
+  std::uint64_t many = 1;
 };
 // `confined`: the program's changes to files are kept aside, so it may make them.
 Status write_request(const std::string& folder, const PlanParts& parts, const DryRunRequest& request, bool confined);

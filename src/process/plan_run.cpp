@@ -61,8 +61,11 @@ DryRunJob job_for(const Attempt& attempt, const DryRunJob& first) {
   if (attempt.ranks != 0) job.request.ranks = attempt.ranks;
   job.request.changes = attempt.changes;
   job.request.vary = attempt.vary;
+  job.request.edits = attempt.edits;
+  job.request.many = attempt.many;
   // where the user said how far to go no less
-  if (attempt.steps != 0 && job.request.steps != 0 && (job.request.go_on || attempt.steps > job.request.steps)) {
+  if (attempt.steps != 0 && job.request.steps != 0 &&
+      (job.request.go_on || attempt.many > 1 || attempt.steps > job.request.steps)) {
     job.request.steps = attempt.steps;
     job.request.at_least_seconds = 0;
   }

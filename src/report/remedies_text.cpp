@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/units.h"
+#include "plan/needs.h"
 #include "plan/rounds.h"
 
 namespace faultline {
@@ -58,10 +59,16 @@ void print_vary(Page& page, const PlanVary& vary) {
         vary.batches * vary.batch == vary.current
             ? "the same " + format_count(vary.current)
             : fmt::format("{}, not {}", format_count(vary.batches * vary.batch), format_count(vary.current)));
-  page.item(page.yes(), fmt::format("{} ({}).{}", text, where,
-                                    vary.runs == 0   ? ""
-                                    : vary.runs == 1 ? " Confirmed by a dry run."
-                                                     : fmt::format(" Confirmed by {} dry runs.", vary.runs)));
+  if (vary.batches > kMostBatchesTried && !vary.diff.empty())
+    text += fmt::format(", tried with {} to a step", format_count(kMostBatchesTried));
+  page.item(page.yes(),
+            fmt::format("{} ({}).{}{}", text, where,
+                        vary.runs == 0   ? ""
+                        : vary.runs == 1 ? " Confirmed by a dry run."
+                                         : fmt::format(" Confirmed by {} dry runs.", vary.runs),
+                        vary.without_edit.empty()
+                            ? std::string()
+                            : " Tried without an edit of the source: " + page.clean(vary.without_edit) + "."));
 }
 
 // Changed lines of the program; short: without those that tell where they stand, and only the first.
@@ -155,6 +162,14 @@ std::vector<const PlanChange*> changes_to_tell(const Plan& plan, bool wanted, bo
   return told;
 }
 
+// What has no diff because the run was not made with one.
+std::string without_edit(const Page& page, const PlanChange& change) {
+  if (change.without_edit.empty()) return {};
+  if (change.remedies.size() == 1) return " Tried without an edit of the source.";
+  return fmt::format(" Tried without an edit of the source: {}.",
+                     page.clean(fmt::format("{}", fmt::join(change.without_edit, ", "))));
+}
+
 // One remedy: what to do, and what it brings by which trial.
 void print_change(Page& page, const Plan& plan, const PlanChange& change, bool wanted, bool verbose) {
   const std::string what = page.clean(change.what);
@@ -167,8 +182,8 @@ void print_change(Page& page, const Plan& plan, const PlanChange& change, bool w
   }
   const bool saves = saved_by(plan, change) != 0;
   page.item(change.fits || (!wanted && saves) ? page.yes() : page.no(),
-            fmt::format("{}{}. In {} {}.", what, detail, change.kind == "setting" ? "a replay" : "a dry run",
-                        result_of(plan, change, wanted)));
+            fmt::format("{}{}. In {} {}.{}", what, detail, change.kind == "setting" ? "a replay" : "a dry run",
+                        result_of(plan, change, wanted), without_edit(page, change)));
   if (!verbose || change.instructions.size() <= 1) return;
   for (const std::string& one : change.instructions) page.paragraph(6, page.clean(one), Style::kDim);
 }

@@ -91,7 +91,7 @@ def _apart(arm):
 
 def _arm_plan(package):
     _module(f"{package}.plan.await_torch").arm(os.environ["FAULTLINE_PLAN"])
-    return _module(f"{package}.plan.source.vary")
+    return _module(f"{package}.plan.source.changed_source")
 
 
 def _arm_run(package):

@@ -1,9 +1,9 @@
 """Dry runs: the program runs in its own Python, on a GPU that is not there. Folders stand in the order in which they import each other:
 
-    source/      what the program's own source tells, and changes of it
+    source/      what the program's own source tells, and edits of it; changed_source.py runs them
+    remedies/    what a remedy is, and the table of all
     session/     what every dry run has, whatever the framework: the device, the planned GPU, notes, what cannot be planned;
                  session.py: how one begins, stops and ends, and summary.py what it leaves; pool_session.py: what the sessions of JAX and TensorFlow share
-    remedies/    what a remedy is
     torch/       PyTorch: a session, and what follows its framework; its own folders are listed there
     jax/         JAX, the same
     tensorflow/  TensorFlow

@@ -15,7 +15,7 @@ import sys
 from .._import_watch import ImportWatch
 from .._private import private
 from .session import environment
-from .source import vary
+from .source import changed_source
 
 _OLDEST = (2, 1)
 
@@ -149,6 +149,5 @@ def arm(plan_path: str) -> None:
     with open(plan_path, encoding="utf-8") as file:
         options = json.load(file)
     environment.show_users()
+    changed_source.arm(options)  # what it edits is no change any more that a session would make
     watch(options)
-    if values := vary.wanted(options):
-        vary.arm(values)

@@ -211,7 +211,8 @@ void judge_fragmentation(Case& subject, std::vector<Finding>& findings, std::vec
     if (moment.reserved == 0) continue;
     const Waste waste = waste_of(subject, slot, moment);
     if (is_of_unclear_map(waste)) {
-      not_judged.push_back({std::string(rule_name::kFragmentation), "lines of the pool's map are missing, or lie between another's"});
+      not_judged.push_back(
+          {std::string(rule_name::kFragmentation), "lines of the pool's map are missing, or lie between another's"});
       continue;
     }
     if (!is_worth_telling(waste)) continue;

@@ -157,7 +157,20 @@ def test_gradients_that_are_clipped_stay_on_the_gpu(dry_run):
     assert set(found["states"]) == {"8bit", "paged"}
 
 
+def install_made_up(folder, *libraries):
+    """What new lines import must be there for them to be offered."""
+    for library in libraries:
+        (folder / library).mkdir()
+        (folder / library / "__init__.py").write_text("")
+
+
+def test_an_edit_wants_its_library_installed(dry_run):
+    found = offered(dry_run(TRAIN, gpu=H200))
+    assert found["states"]["8bit"]["edits"] == [] == found["lora"]["16"]["edits"]
+
+
 def test_the_edits_are_lines_of_the_program(dry_run, tmp_path):
+    install_made_up(tmp_path, "bitsandbytes", "peft")
     found = offered(dry_run(TRAIN, gpu=H200))
     lines = (tmp_path / "program.py").read_text().splitlines()
 
@@ -173,8 +186,12 @@ def test_the_edits_are_lines_of_the_program(dry_run, tmp_path):
     ]
     assert told("checkpoint", "1/1")[-1:] == ["x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)"]
     assert told("states", "8bit")[-1:] == ["optimizer = bitsandbytes.optim.AdamW8bit(model.parameters())"]
+    assert told("lora", "16")[-1:] == [
+        'model = peft.get_peft_model(model, peft.LoraConfig(r=16, target_modules="all-linear"))'
+    ]
     assert told("foreach", "false") == ["optimizer = torch.optim.AdamW(model.parameters(), foreach=False)"]
-    assert "batch_size, seq_len = 4, 256" in told("batch", "batch_size=4")
+    assert told("batch", "batch_size=4")[0] == "batch_size, seq_len = 4, 256"
+    assert told("sequence", "seq_len=64") == ["batch_size, seq_len = 8, 64"]
     assert told("half", "bfloat16") == ["model = model.to(torch.bfloat16)", "logits = model(tokens).float()"]
 
 

@@ -1,6 +1,7 @@
 """Remedies as people write them: the switches of libraries, the lines that change what was tried, and the inputs of attention."""
 
 import pytest
+from test_remedies import install_made_up
 
 pytest.importorskip("torch")
 
@@ -27,7 +28,7 @@ LOADER = "batch_size = 8\ntrain(torch.utils.data.DataLoader(range(64), batch_siz
 # what sets it up, and of which remedy what is said instead: the switch, and the line with it; None: no switch
 SWITCHES = {
     "Hugging Face": (SET_UP + "arguments = TrainingArguments(output_dir='x')\n", "autocast", "arguments = TrainingArguments(output_dir='x', bf16=True)"),
-    "Hugging Face, several lines": (SET_UP + "arguments = TrainingArguments(\n    output_dir='x'\n)\n", "autocast", "    bf16=True,"),
+    "Hugging Face, several lines": (SET_UP + "arguments = TrainingArguments(\n    output_dir='x'\n)\n", "autocast", "    bf16=True"),
     "Hugging Face, 8 bits": (SET_UP + "arguments = TrainingArguments(output_dir='x')\n", "states", "arguments = TrainingArguments(output_dir='x', optim=\"adamw_bnb_8bit\")"),
     "accelerate": (SET_UP + "accelerator = Accelerator()\n", "autocast", 'accelerator = Accelerator(mixed_precision="bf16")'),
     "Lightning": (LIGHTNING + "trainer = L.Trainer(max_epochs=1)\n", "autocast", 'trainer = L.Trainer(max_epochs=1, precision="bf16-mixed")'),
@@ -48,7 +49,8 @@ def offers_of(dry_run, program, **options):
 
 
 @pytest.mark.parametrize("name", SWITCHES)
-def test_a_library_that_has_a_switch_is_told_by_it(dry_run, name):
+def test_a_library_that_has_a_switch_is_told_by_it(dry_run, tmp_path, name):
+    install_made_up(tmp_path, "bitsandbytes")
     set_up, remedy, line = SWITCHES[name]
     found, _ = offers_of(dry_run, TRAINING + set_up + LOADER)
     offer = found[remedy]

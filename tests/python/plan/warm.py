@@ -31,13 +31,15 @@ def become(request: dict) -> int:
     sys.argv = request["command"]
     sys.path[0] = os.path.dirname(sys.argv[0])
     main = sys.modules["__main__"] = types.ModuleType("__main__")
-    main.__file__, main.__builtins__ = sys.argv[0], __builtins__
+    main.__builtins__ = __builtins__
     try:
         from faultline.plan import await_torch
+        from faultline.plan.source import changed_source
 
         await_torch.arm(os.environ["FAULTLINE_PLAN"])
+        main.__file__ = sys.argv[0]
         with open(sys.argv[0], encoding="utf-8") as file:
-            code = compile(file.read(), sys.argv[0], "exec")
+            code = changed_source.code_of(file.read(), sys.argv[0])
         exec(code, vars(main))
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):

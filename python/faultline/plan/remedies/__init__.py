@@ -1,1 +1,1 @@
-"""What a remedy is, whatever the framework. Those of PyTorch stand in torch/remedies, those of JAX in jax/remedies."""
+"""What a remedy is, whatever the framework, and the table of all: table.py. How each is done stands in torch/remedies, jax/remedies and tensorflow/remedies."""

@@ -14,7 +14,10 @@ import time
 
 from ..._file_owner import is_library, is_own
 from ...common.stacks import Stacks, user_line
-from ..source import names, vary
+from ..remedies.table import numbers_of
+from ..source import names
+from ..source.changed_source import is_trial
+from ..source.edits import numbers_in_source
 from ..source.reader import note_main
 from . import ending
 from .device import HEAP_DRIVER, OutOfMemory, PoolDevice
@@ -218,8 +221,9 @@ class PoolSession(Session):
             "operations": self.operations,
             "steps": self.steps + (self._begins_round and self.problem is None),  # the last one, too
             "changes": self.applied(),
-            "offers": self.offers(),
-            "numbers": vary.numbers_of_program(names.BATCH),
+            "offers": [] if is_trial(self.options) else self.offers(),
+            "number_offers": numbers_of(self.framework),
+            "numbers": numbers_in_source(names.BATCH),
             "asked_free": self.asked_free_line,
         }
 

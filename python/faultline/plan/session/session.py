@@ -15,7 +15,7 @@ import threading
 import time
 
 from ...common.stacks import Stacks
-from ..source import vary
+from ..source import changed_source, vary
 from . import ending, summary
 from .notes import Notes
 from .unplannable import Unplannable, first_sentence, of_own_code
@@ -162,7 +162,8 @@ class Session:
                 "stopped_by": self.stopped_by,
                 "stand_in": self.notes.stand_in_read if self.decided_by_stand_in else "",
                 "unplanned": Unplannable.first,
-                "vary": {"found": vary.found} if vary.found else None,
+                "edited": changed_source.told(),
+                "vary": vary.told(),
                 "began": ending.process_began(),
                 "ended": ending.now_on_the_machine(),
                 **told,

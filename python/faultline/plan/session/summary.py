@@ -46,6 +46,15 @@ OFFER = {
     "wants": "text",
     "compute": "count",
     "edits": [EDIT],
+    "many": "count",
+    "beside": "text",
+    "number": "text",
+    "cost_step": "count",
+    "answers": "flag",
+    "is_searched": "flag",
+    "computes_another": "flag",
+    "tells": "flag",
+    "wants_more_gpus": "flag",
 }
 
 
@@ -102,8 +111,14 @@ KEYS = {
     "asked_free": Key("line", "where it asked how much memory is free", None),
     "ranks": Key("count", "ranks of the program that this process is one of", 0),
     "changes": Key(Map("text"), "what this run was asked to do otherwise, and did: remedies by name", {}),
+    "edited": Key(
+        {"remedies": ["text"], "edits": [EDIT]},
+        "remedies that were tried as edits of the program's source, and all these edits together, which were run",
+        None,
+    ),
     "vary": Key({"found": [PLACE]}, "where the number stood that was given another value", None),
     "offers": Key([OFFER], "changes that apply to what it did, to be tried", []),
+    "number_offers": Key([OFFER], "what may be done with numbers of the program, wherever they stand", []),
     "numbers": Key(
         [{**PLACE, "edits": [EDIT]}], "numbers of its own files that are called as batches and lengths are", []
     ),

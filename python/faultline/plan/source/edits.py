@@ -1,13 +1,20 @@
-"""Changes to the program's own source, to be shown: a statement is found by a line of it, and said anew. Where the line is not of a form that is known nothing is shown."""
+"""Changes to the program's own source: what a trial runs, and what is printed. A statement is found by a line of it, and said anew. Where the line is not of a form that is known there is no edit."""
 
 from __future__ import annotations
 
 import ast
+import importlib.util
 import itertools
 import linecache
+import os
 import re
-from dataclasses import dataclass
+import sys
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
+from . import vary
+from .changed_source import MANY
+from .edited_lines import Conflict, edited, joined
 from .reader import source_of, source_of_program
 
 
@@ -120,21 +127,64 @@ class Statement:
 
     def with_call(self, call: ast.Call, function: str | None = None, more: str = "", first: str = "") -> list[Edit]:
         """The call with another function, one more argument at its end, or another first argument."""
-        if call.lineno != call.end_lineno or call.lineno != call.func.end_lineno:
-            return []
-        row = call.lineno - self.node.lineno
-        line = self.lines[row].encode()
-        head, body, tail = (
-            line[: call.col_offset],
-            line[call.func.end_col_offset : call.end_col_offset],
-            line[call.end_col_offset :],
-        )
-        inside = body.strip()[1:-1].decode().strip().rstrip(",")
-        name = function or line[call.col_offset : call.func.end_col_offset].decode()
-        arguments = ", ".join(part for part in (first, inside, more) if part)
-        new = list(self.lines)
-        new[row] = f"{head.decode()}{name}({arguments}){tail.decode()}"
-        return [Edit(self.file, self.node.lineno, self.lines, new)]
+        spans = [Span.of(call.func, function)] if function else []
+        arguments = [*call.args, *(word.value for word in call.keywords)]
+        if first:
+            begin = call.args[0] if call.args else None
+            if begin is None:
+                return []
+            spans.append(Span(begin.lineno, begin.col_offset, begin.lineno, begin.col_offset, f"{first}, "))
+        if more:
+            spans.append(behind_arguments(self.file, call, arguments, more))
+        return spans_edit(self.file, self.node.lineno, self.node.end_lineno, spans)
+
+
+class Span(NamedTuple):
+    """A part of the source, in the columns of its syntax tree, and what comes in its place."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+    @classmethod
+    def of(cls, node: ast.AST, text: str) -> Span:
+        return cls(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset, text)
+
+
+def behind_arguments(file: str, call: ast.Call, arguments: list, words: str) -> Span:
+    """One more argument at the call's end: in the line of the last one, or in a line of its own where they have that."""
+    if not arguments:
+        return Span(call.end_lineno, call.end_col_offset - 1, call.end_lineno, call.end_col_offset - 1, words)
+    last = max(arguments, key=lambda node: (node.end_lineno, node.end_col_offset))
+    line, column = last.end_lineno, last.end_col_offset
+    source = source_of(file)
+    behind = source.line(line).encode()[column:] if source is not None else b""
+    if line == call.end_lineno or behind.strip() not in (b"", b","):
+        return Span(line, column, line, column, f", {words}")
+    text = source.line(line)
+    indent = text[: len(text) - len(text.lstrip())]
+    return Span(line, column, line, column, f",\n{indent}{words}")  # a comma behind the last one stays behind it
+
+
+def spans_edit(file: str, first: int, last: int, spans: list[Span]) -> list[Edit]:
+    """The lines from first to last with other parts."""
+    source = source_of(file)
+    if source is None or not spans:
+        return []
+    old = source.lines[first - 1 : last]
+    lines = [line.encode() for line in old]
+    for span in sorted(spans, reverse=True):
+        head = lines[span.line - first][: span.column]
+        tail = lines[span.end_line - first][span.end_column :]
+        lines[span.line - first : span.end_line - first + 1] = [head + span.text.encode() + tail]
+    new = b"\n".join(lines).decode().split("\n")
+    while len(old) > 1 and old[-1] == new[-1]:  # lines that stay are none of its own
+        old, new = old[:-1], new[:-1]
+    while len(old) > 1 and len(new) > 1 and old[0] == new[0]:
+        old, new, first = old[1:], new[1:], first + 1
+    return [Edit(file, first, old, new)]
 
 
 # Methods of a model that do not compute with it.
@@ -163,7 +213,7 @@ class OnlyCall:
         return [Edit(self.file, call.lineno, [text], [line.decode()])]
 
 
-VALUE, MANY = "@VALUE@", "@MANY@"  # numbers that are known only when the largest batch that fits is (src/plan/vary.cpp)
+VALUE = "@VALUE@"  # a number that is known only when the largest batch that fits is (src/plan/vary.cpp), as MANY is
 
 
 def numbers_edits(numbers: list[dict], new) -> list[Edit]:
@@ -178,6 +228,19 @@ def numbers_edits(numbers: list[dict], new) -> list[Edit]:
             return []
         line = line[:at] + str(new).encode() + line[at + found.end() :]
     return [Edit(first["file"], first["line"], [text], [line.decode()])]
+
+
+def numbers_in_source(wanted: tuple) -> list[dict]:
+    """Those of the program's own files that have these names, each with its edit."""
+    found = vary.numbers_of_program(wanted)
+    for number in found:
+        number["edits"] = [asdict(edit) for edit in numbers_edits(beside(number, found), VALUE)]
+    return found
+
+
+def beside(number: dict, numbers: list[dict]) -> list[dict]:
+    """Those of its name that stand in its line: another value is another for all of a name."""
+    return [n for n in numbers if all(n[part] == number[part] for part in ("name", "file", "line"))]
 
 
 # What new lines may name, and what makes it known.
@@ -212,6 +275,43 @@ def with_imports(edits: list[Edit]) -> list[Edit]:
         if lines:
             more.append(Edit(file, imports[-1].end_lineno + 1, [], lines))
     return more + edits
+
+
+def all_or_none(places: list[list[Edit]]) -> list[Edit]:
+    """Of what is to be changed in several places, each place once."""
+    edits = [edit for some in places for edit in some]
+    return [edit for at, edit in enumerate(edits) if edit not in edits[:at]] if all(places) else []
+
+
+def whole(edits: list[Edit]) -> list[Edit]:
+    """With their imports, where a run can make them and `patch` can apply them, one for each place; none of them else."""
+    by_file: dict[str, list[tuple]] = {}
+    for edit in with_imports(edits):
+        by_file.setdefault(os.path.abspath(edit.file), []).append((edit.line, edit.old, edit.new))
+    together: list[Edit] = []
+    for file, of_file in by_file.items():
+        try:
+            with open(file, "rb") as opened:
+                data = opened.read()
+            lines = importlib.util.decode_source(data).split("\n")
+            if b"\r" in data or lines[-1] and any(line + len(old) > len(lines) for line, old, _ in of_file):
+                return []  # a diff of it would have to tell how lines end
+            of_file = joined(lines, of_file)
+            ast.parse("\n".join(edited(lines, of_file)[0]).replace(MANY, "2"))
+        except (OSError, Conflict, SyntaxError, ValueError):
+            return []
+        imports = [
+            re.match(r"(?:import|from)\s+(\w+)", line.lstrip()) for _, old, new in of_file if not old for line in new
+        ]
+        if not all(is_installed(found[1]) for found in imports if found):
+            return []
+        together += [Edit(file, line, old, new) for line, old, new in of_file]
+    return together
+
+
+def is_installed(library: str) -> bool:
+    """What cannot be imported here cannot be tried here."""
+    return library in sys.modules or importlib.util.find_spec(library) is not None
 
 
 def name_called(call: ast.Call) -> str:

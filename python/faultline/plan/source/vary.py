@@ -7,15 +7,11 @@ parameter's default, and the default of an argparse option of that name. The fil
 from __future__ import annotations
 
 import ast
-import importlib.machinery
-import os
-import sys
-import threading
 
-from ..._file_owner import is_library
 from .reader import program_sources
 
 found: list[dict] = []  # where the constants stood
+edited: list[str] = []  # names of numbers that are others by an edit of the source (changed_source.py)
 
 
 class _Rewrite(ast.NodeTransformer):
@@ -126,8 +122,13 @@ def numbers_of_program(names: tuple) -> list[dict]:
     return numbers
 
 
-def rewritten(source: bytes | str, file: str, values: dict[str, int]):
-    tree = ast.parse(source, file)
+def told() -> dict | None:
+    """Where the number stands that was given another value."""
+    places = found or (numbers_of_program(tuple(edited)) if edited else [])
+    return {"found": places} if places else None
+
+
+def rewritten(tree: ast.Module, file: str, values: dict[str, int]):
     return ast.fix_missing_locations(_Rewrite(values, file, found).visit(tree))
 
 
@@ -140,91 +141,3 @@ def wanted(options: dict) -> dict[str, int]:
         if value.isdigit():
             values[name] = int(value)
     return values
-
-
-_armed: dict[str, int] = {}
-
-
-def arm(values: dict[str, int]) -> None:
-    before = importlib.machinery.SourceFileLoader.source_to_code
-
-    def source_to_code(loader, data, path, *, _optimize=-1):
-        if isinstance(path, str) and not is_library(path) and isinstance(data, (bytes, str)):
-            return compile(rewritten(data, path, values), path, "exec", dont_inherit=True, optimize=_optimize)
-        return before(loader, data, path, _optimize=_optimize)
-
-    importlib.machinery.SourceFileLoader.source_to_code = source_to_code
-    sys.dont_write_bytecode = True
-    importlib.machinery.SourceFileLoader._cache_bytecode = lambda *_a: None
-    get_code = importlib.machinery.SourceFileLoader.get_code
-
-    def fresh_code(loader, fullname):
-        path = loader.get_filename(fullname)
-        if is_library(path):
-            return get_code(loader, fullname)
-        return loader.source_to_code(loader.get_data(path), path)  # a cached compilation would have the old value
-
-    importlib.machinery.SourceFileLoader.get_code = fresh_code
-    _armed.update(values)
-
-
-def run_changed_script() -> None:
-    """Called when the program's own folders are on sys.path (_inject/sitecustomize.py); returns where its source is not to be changed."""
-    if _armed:
-        _run_script(_armed)
-
-
-def _command() -> list[str]:
-    """As this interpreter was started."""
-    if (command := getattr(sys, "orig_argv", None)) is not None:
-        return list(command)
-    with open("/proc/self/cmdline", "rb") as file:  # Python 3.9
-        return [os.fsdecode(word) for word in file.read().split(b"\0")[:-1]]
-
-
-def _script() -> str | None:
-    """The file that this interpreter was asked to run, if it was one."""
-    arguments = _command()[1:]
-    while arguments and arguments[0].startswith("-"):
-        option = arguments.pop(0)
-        if option in ("-c", "-m") or option.startswith(("-c", "-m")):
-            return None
-        if option in ("-W", "-X") and arguments:
-            arguments.pop(0)
-    return arguments[0] if arguments and os.path.isfile(arguments[0]) else None
-
-
-def _run_script(values: dict[str, int]) -> None:
-    """Runs the program's main file from its changed source, in place of the interpreter, which would compile it unchanged."""
-    script = _script()
-    if script is None:
-        return
-    with open(script, "rb") as file:
-        source = file.read()
-    try:
-        code = compile(rewritten(source, script, values), script, "exec", dont_inherit=True)
-    except SyntaxError:
-        return  # the interpreter will say so
-    import atexit
-    import builtins
-    import types
-
-    main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=script, __builtins__=builtins, __annotations__={})
-    sys.modules["__main__"] = main
-    command = _command()
-    sys.argv = command[command.index(script) :]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
-    status = 0
-    try:
-        exec(code, main.__dict__)
-    except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-        status = 1
-    threading._shutdown()  # the program's own threads come to their end, as at the end of any program
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)

@@ -9,6 +9,7 @@ The program runs with the TensorFlow that its interpreter has, on the CPU. Each 
     walk.py         the operations of a graph, one after the other, each result held until its last use;
                     calls.py functions, branches, loops; tensor_lists.py what loops keep; pipelines.py tf.data; ragged.py ragged and sparse tensors; cudnn_recurrent.py cuDNN
     loops_of_version_1.py  loops of sessions are made as functions
+    remedies/       edits of the program that a run can try
     left_out.py     what a graph that is not computed would have changed
     tensorflow_devices.py  what the planned GPU would answer, and what the program sets for its pool
 

@@ -137,6 +137,11 @@ class TensorFlowSession(PoolSession):
                 .rpartition("_")[0]
             )
 
+    def offers(self) -> list[dict]:
+        from .remedies import TensorFlowRemedies
+
+        return TensorFlowRemedies(self).offers()
+
     def tell_at_end(self) -> None:
         if self._models > 1:
             self.notes.add(

@@ -15,6 +15,7 @@ from ..session import ending, summary
 from ..session.gpu import Gpu, VisibleGpus
 from ..session.session import Session, current, make_current
 from ..session.unplannable import Unplannable
+from ..source.changed_source import is_trial
 from ..source.reader import note_main
 
 
@@ -105,7 +106,7 @@ class DryRunSession(Session):
         self.progress.on_model = self.remedies.model_found
         self.progress.on_call = self.remedies.seen.model_called
         self.progress.on_step = self._after_step
-        if not self.options.get("changes") and not self.options.get("vary"):
+        if not is_trial(self.options):
             self.progress.on_round = self.holders.came_round
         self.progress.before_first_backward = functools.partial(accumulation.learn, self.memory)
         self.mode.deadline = self.started + self.options["seconds"] if self.options.get("seconds") else None
@@ -274,7 +275,7 @@ class DryRunSession(Session):
         from .program.beyond_loops import not_reached
 
         seen, turns = self.remedies.seen, [turn[1] for turn in self.progress.turns.values()]
-        offers = self.remedies.offers() if not self.options.get("changes") and not self.options.get("vary") else []
+        offers = [] if is_trial(self.options) else self.remedies.offers()
         phases = self.progress.phases.all_seen(bool(self.stopped))
         return {
             "last_was_out_of_memory": self.memory.allocations_at_failure == self.memory.allocations(),
@@ -290,6 +291,7 @@ class DryRunSession(Session):
             "changes": self.remedies.applied(),
             "uses": sorted(seen.uses | self._trains_by()),
             "offers": offers,
+            "number_offers": self.remedies.of_numbers(),
             "phases": phases,
             "not_reached": not_reached(phases) if self.stopped or self.problem else [],
             "lasting": seen.lasting,

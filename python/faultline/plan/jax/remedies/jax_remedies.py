@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 
+from ...remedies.remedy import Offer
+from ...remedies.table import JAX
 from ...source.reader import calling_frame
 from ..functions.jaxpr_cost import kind_of_array, names_of_arguments
 from .recomputation import Recomputation, name_of
@@ -169,85 +171,73 @@ class JaxRemedies:
             setattr(jax, name, noted(getattr(jax, name)))
 
     def offers(self, functions) -> list[dict]:
-        found = []
+        found = [*self._donated(functions), *self._as_arguments(functions), *self._in_groups(), *self._computed_again()]
+        return [offer.told(name, JAX) for name, offer in found]
+
+    def _donated(self, functions):
         for known, names in self._donations(functions):
             words = ", ".join(names)
             quoted = ", ".join(repr(name) for name in names) + ("," if len(names) == 1 else "")
-            found.append(
-                _offer(
-                    "donate",
+            yield (
+                "donate",
+                Offer(
                     f"{known.name}:{','.join(names)}",
                     f"donating {words} to {known.name}",
                     f"Let the results of {known.name} take the place of {words}, which nothing used afterwards: donate_argnames=({quoted}) in its jax.jit",
-                    1,
-                    0.6,
-                )
+                    keeps={"running": 0.6},
+                ),
             )
+
+    def _as_arguments(self, functions):
         for name, _ in self._closed_over(functions):
-            found.append(
-                _offer(
-                    "arguments",
+            yield (
+                "arguments",
+                Offer(
                     name,
                     f"giving {name} its arrays as arguments",
                     f"Give {name} the arrays that it closes over as arguments: as constants each of its compiled programs has a copy of its own, beside the pool",
-                    1,
-                    0.6,
-                )
+                    keeps={"running": 0.6},
+                ),
             )
+
+    def _in_groups(self):
         for line, (name, count) in self._vmaps.items():
             for part in _GROUPS:
-                if count >= _LEAST_ELEMENTS and count // part > 1:
-                    found.append(
-                        _offer(
-                            "map",
-                            f"{line}:{count // part}",
-                            f"{name} ({line}) in groups of {count // part}",
-                            f"Go through the {count} elements of jax.vmap({name}) ({line}) in groups: jax.lax.map(lambda one: {name}(*one), arguments, batch_size={count // part})",
-                            2,
-                            1 / part,
-                        )
-                    )
+                if count < _LEAST_ELEMENTS or count // part <= 1:
+                    continue
+                yield (
+                    "map",
+                    Offer(
+                        f"{line}:{count // part}",
+                        f"{name} ({line}) in groups of {count // part}",
+                        f"Go through the {count} elements of jax.vmap({name}) ({line}) in groups: jax.lax.map(lambda one: {name}(*one), arguments, batch_size={count // part})",
+                        keeps={"running": 1 / part},
+                    ),
+                )
+
+    def _computed_again(self):
         for code, calls in self._layers.found():
-            found.append(
-                _offer(
-                    "recompute",
+            yield (
+                "recompute",
+                Offer(
                     name_of(code),
                     f"computing {code.co_name} again",
                     f"Compute {code.co_name}, of which a gradient keeps what {calls} calls computed, again instead: jax.checkpoint ({name_of(code).partition('@')[2]})",
-                    2,
-                    0.4,
-                    self._layers.edits(code),
-                )
+                    keeps={"running": 0.4},
+                    edits=self._layers.edits(code),
+                ),
             )
         if self._scans:
             line, name = next(iter(self._scans.items()))
-            found.append(
-                _offer(
-                    "remat",
+            yield (
+                "remat",
+                Offer(
                     "true",
                     "computing the bodies of scans again",
                     f"Compute the bodies of scans again for the gradient instead of keeping their values: jax.lax.scan(jax.checkpoint({name}), …) ({line})",
-                    2,
-                    0.6,
-                )
+                    keeps={"running": 0.6},
+                ),
             )
-        return found
-
-
-def _offer(name: str, value: str, label: str, what: str, cost: int, running: float, edits: list | None = None) -> dict:
-    return {
-        "name": name,
-        "value": value,
-        "label": label,
-        "what": what,
-        "cost": cost,
-        "keeps": {"running": running},
-        "dose": 1.0,
-        "edits": edits or [],
-        "excludes": [],
-        "wants": "",
-        "compute": 0,
-    }
 
 
 def _line_of_program() -> str:

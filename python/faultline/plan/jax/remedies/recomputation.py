@@ -13,6 +13,7 @@ import types
 from collections import Counter
 
 from ...._file_owner import is_library, is_own
+from ...source.edits import Edit
 
 _LEAST_CALLS = 3  # of one line, in one pass
 _REMAT = "ad_checkpoint.py"  # who is called through it is computed again already
@@ -91,7 +92,7 @@ class Recomputation:
                 repeated[code] = max(calls, repeated.get(code, 0))
         return [(c, n) for c, n in repeated.items() if not any(c is not o and o in self._callers[c] for o in repeated)]
 
-    def edits(self, code: types.CodeType) -> list[dict]:
+    def edits(self, code: types.CodeType) -> list[Edit]:
         """jax.checkpoint above the function, where its lines can be read."""
         line = code.co_firstlineno
         text = linecache.getline(code.co_filename, line)
@@ -103,7 +104,7 @@ class Recomputation:
         if static and getattr(module, "functools", None) is not functools:
             return []
         word = f"@functools.partial(jax.checkpoint, static_argnums={tuple(static)})" if static else "@jax.checkpoint"
-        return [{"file": code.co_filename, "line": line, "old": [], "new": [f"{indent}{word}"]}]
+        return [Edit(code.co_filename, line, [], [f"{indent}{word}"])]
 
     # --- the trial
 

@@ -1,17 +1,20 @@
-"""What would make a program need less: the table of remedies. See plan/remedies/remedy.py for what an entry is; the search among them is src/plan/remedies.cpp."""
+"""What would make a PyTorch program need less: a class for each row of the table (plan/remedies/table.py) that is PyTorch's. plan/remedies/remedy.py says what one is; the search among them is
+src/plan/remedies.cpp."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 
-from ...source import vary
-from ...source.edits import MANY, with_imports
+from ...remedies.table import TORCH, numbers_of
+from ...source import names, vary
+from ...source.changed_source import MANY
+from ...source.edits import numbers_in_source
 from .accumulating import accumulation_edits
 from .adapters import Lora
 from .checkpointing import Checkpoint
 from .fused_attention import Contiguous
 from .no_grad import NoGrad
-from .numbers import Accumulate, Batch, Sequence, usual_numbers
+from .numbers import Accumulate, Batch, Sequence
 from .optimizers import Foreach, SetToNone, States
 from .precision import Autocast, CacheInHalf, HalfWeights
 from .seen import Seen
@@ -58,12 +61,15 @@ class Remedies:
 
     def applied(self) -> dict[str, str]:
         """What was done, in words; a number only where the program's source had it."""
-        names = {place["name"] for place in vary.found}
+        found = {place["name"] for place in vary.found}
         return {
             name: words
             for name, words in self.seen.applied.items()
-            if name not in ("batch", "sequence") or words.partition("=")[0].lower() in names
+            if name not in ("batch", "sequence") or words.partition("=")[0].lower() in found
         }
+
+    def of_numbers(self) -> list[dict]:
+        return numbers_of(TORCH)
 
     def accumulation(self) -> list[dict]:
         """The lines of the program's own loop with gradients accumulated over so many batches."""
@@ -78,13 +84,11 @@ class Remedies:
 
     def offers(self) -> list[dict]:
         """What applies to the program as it was seen. A remedy that cannot tell offers nothing."""
-        self.seen.numbers = usual_numbers()
+        self.seen.numbers = numbers_in_source(names.ALL)
         found = []
         for remedy in self._all:
             try:
-                for offer in remedy.offers():
-                    offer.edits = with_imports(offer.edits)
-                    found.append(offer.told(remedy.name))
+                found += [offer.told(remedy.name, TORCH) for offer in remedy.offers()]
             except Exception as problem:  # of ours: the plan is whole without it
                 self._session.notes.add("mode", f"whether {remedy.name} would help could not be told: {problem}", "")
         return found

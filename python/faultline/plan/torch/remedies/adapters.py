@@ -31,12 +31,18 @@ class Lora(Remedy):
             str(_RANK),
             f"LoRA of rank {_RANK}",
             f'Freeze the weights and train adapters: peft.get_peft_model(model, peft.LoraConfig(r={_RANK}, target_modules="all-linear")) before the optimizer is made{scratch}',
-            140,
-            {"gradients": share, "optimizer": share, "running": 0.9 * seen.without_step()},
-            edits=statement.before(
-                f'model = peft.get_peft_model(model, peft.LoraConfig(r={_RANK}, target_modules="all-linear"))'
-            ),
-            excludes=("fsdp",),
+            keeps={"gradients": share, "optimizer": share, "running": 0.9 * seen.without_step()},
+            edits=self._edits(statement),
+        )
+
+    def _edits(self, statement) -> list:
+        """Before the optimizer is made, in the file and under the name that the model has there."""
+        made = Statement(model.moved) if (model := self.seen.model()) is not None else None
+        name = made.moved_name() if made is not None else ""
+        if not name or made.file != statement.file or made.indent != statement.indent:
+            return []
+        return statement.before(
+            f'{name} = peft.get_peft_model({name}, peft.LoraConfig(r={_RANK}, target_modules="all-linear"))'
         )
 
     def apply(self, value) -> None:

@@ -30,7 +30,7 @@ class Checkpoint(Remedy):
             return
         model, largest = max(lists, key=lambda one: one[1].count)
         count = largest.count
-        for cost, part in ((50, 4), (51, 2), (52, 1)):
+        for more_cost, part in enumerate((4, 2, 1)):
             if count < 2 * part:
                 continue
             chosen = "all" if part == 1 else f"every {'second' if part == 2 else '4th'}"
@@ -43,7 +43,7 @@ class Checkpoint(Remedy):
                 words or "Wrap the repeated layers in torch.utils.checkpoint.checkpoint(…, use_reentrant=False)"
                 if part == 1
                 else f"Wrap {chosen} of the repeated layers in torch.utils.checkpoint.checkpoint(…, use_reentrant=False)",
-                cost,
+                more_cost,
                 {"running": 0.3},
                 dose=1 / part,
                 edits=edits or self._edits(model, largest) if part == 1 else [],

@@ -6,7 +6,7 @@ import ast
 
 from ....common.stacks import user_line
 from ...remedies.remedy import Offer, Remedy
-from ...source.edits import Edit, Statement
+from ...source.edits import Edit, Span, Statement, all_or_none, spans_edit
 
 _MOST_PLACES = 16
 
@@ -39,9 +39,8 @@ class Contiguous(Remedy):
             "contiguous q, k, v",
             f"Give scaled_dot_product_attention contiguous tensors (q.contiguous(), k.contiguous(), v.contiguous(), {named}): "
             "the last dimension of what it is given is not dense, so that PyTorch refuses its fused kernels and makes the whole matrix of scores",
-            12,
-            {"running": 0.2},
-            edits=[edit for place in self._places for edit in _contiguous(place)],
+            keeps={"running": 0.2},
+            edits=all_or_none([_contiguous(place) for place in self._places]),
         )
 
     def apply(self, value) -> None:
@@ -49,22 +48,18 @@ class Contiguous(Remedy):
 
 
 def _contiguous(place: str) -> list[Edit]:
-    """The call with .contiguous() behind its first three arguments, where all are names on one line."""
+    """The call with .contiguous() behind its first three arguments, where all are names or the like."""
     statement = Statement(place)
     calls = [
         call
         for call in statement.calls()
         if "scaled_dot_product_attention" in (getattr(call.func, "attr", ""), getattr(call.func, "id", ""))
     ]
-    if len(calls) != 1 or calls[0].lineno != calls[0].end_lineno or len(calls[0].args) < 3:
+    if len(calls) != 1 or len(calls[0].args) < 3:
         return []
     first = calls[0].args[:3]
     if not all(isinstance(argument, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) for argument in first):
         return []
-    row = calls[0].lineno - statement.node.lineno
-    line = statement.lines[row].encode()
-    for argument in reversed(first):
-        line = line[: argument.end_col_offset] + b".contiguous()" + line[argument.end_col_offset :]
-    new = list(statement.lines)
-    new[row] = line.decode()
-    return [Edit(statement.file, statement.node.lineno, statement.lines, new)]
+    ends = [(argument.end_lineno, argument.end_col_offset) for argument in first]
+    spans = [Span(line, column, line, column, ".contiguous()") for line, column in ends]
+    return spans_edit(statement.file, statement.node.lineno, statement.node.end_lineno, spans)

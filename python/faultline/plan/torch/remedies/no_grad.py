@@ -10,7 +10,7 @@ import torch
 
 from ....common.stacks import user_line
 from ...remedies.remedy import Offer, Remedy
-from ...source.edits import Statement
+from ...source.edits import Statement, all_or_none
 from ...source.reader import program_frames
 
 _sequence = torch.autograd._get_sequence_nr
@@ -116,14 +116,14 @@ class NoGrad(Remedy):
             left = len(places) - 3
             more = f" and {left} more line{'' if left == 1 else 's'}" if left > 0 else ""
             what = f"Run the forward passes that no backward pass follows under torch.no_grad(): {named}{more}"
-        edits = [edit for place in places for edit in Statement(place).wrapped("with torch.no_grad():")]
+        needed = {site.place for key, site in self.calls.sites.items() if key not in sites}
+        edits = all_or_none([Statement(place).wrapped("with torch.no_grad():") for place in places])
         yield Offer(
             "true" if all_of_them else "+".join(sorted(sites)),
             "torch.no_grad()" if all_of_them else "torch.no_grad() where no backward follows",
             what,
-            10,
-            {"running": 0.1},
-            edits=edits,
+            keeps={"running": 0.1},
+            edits=[] if needed & set(places) else edits,  # the line is on the way to a backward pass, too
         )
 
     def apply(self, value) -> None:

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import torch
 
 from ...remedies.remedy import Offer, Remedy
 from ...session.weak_by_id import WeakById
-from ...source import names, vary
-from ...source.edits import VALUE, numbers_edits
+from ...source import names
+from ...source.changed_source import MANY
+from ...source.edits import beside, numbers_edits
 from .accumulating import accumulation_edits
 from .switches import switch
-
-
-def usual_numbers() -> list[dict]:
-    """Those of the program's own files that are called as batches and lengths are."""
-    numbers = vary.numbers_of_program(names.ALL)
-    for number in numbers:
-        number["edits"] = [asdict(edit) for edit in numbers_edits(_beside(number, numbers), VALUE)]
-    return numbers
-
-
-def _beside(number: dict, numbers: list[dict]) -> list[dict]:
-    """Those of its name that stand in its line: another value is another for all of a name."""
-    return [n for n in numbers if all(n[part] == number[part] for part in ("name", "file", "line"))]
 
 
 def _everywhere(number: dict, numbers: list[dict], new) -> list:
     """The edits of all of its name."""
     same = [n for n in numbers if n["name"] == number["name"]]
     lines = {(n["file"], n["line"]): n for n in same}
-    edits = [numbers_edits(_beside(n, same), new) for n in lines.values()]
+    edits = [numbers_edits(beside(n, same), new) for n in lines.values()]
     return [edit for some in edits for edit in some] if all(edits) else []
 
 
@@ -81,10 +67,11 @@ class Batch(_Number):
                 f"{number['name']} = {value}" + (f" accumulated {many} times" if self.seen.trains() else ""),
                 f"Use {number['name']} = {value} ({self._where(number)}, now {number['value']})"
                 + (with_same if self.seen.trains() else ""),
-                30 + step,
+                step,
                 {"running": 0.0},
                 dose=dose,
                 edits=self._edits(number, value),
+                many=many if self.seen.trains() else 0,
             )
 
     def _edits(self, number: dict, value: int) -> list:
@@ -92,8 +79,7 @@ class Batch(_Number):
         edits = _everywhere(number, self.seen.numbers, value)
         if not self.seen.trains() or not edits:
             return edits
-        many = number["value"] // value
-        loop = switch("accumulate", many)[1] or accumulation_edits(self.seen.step_place, many, self.seen.have_length)
+        loop = switch("accumulate", MANY)[1] or accumulation_edits(self.seen.step_place, MANY, self.seen.have_length)
         return edits + loop if loop else []
 
     def apply(self, value) -> None:
@@ -129,7 +115,7 @@ class Sequence(_Number):
                 f"{number['name']}={value}",
                 f"{number['name']} = {value}",
                 f"Use {number['name']} = {value} ({self._where(number)}, now {number['value']}): shorter sequences",
-                110 + 10 * step,
+                10 * step,
                 {"running": 0.0},
                 dose=dose,
                 edits=_everywhere(number, self.seen.numbers, value),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+
 import torch
 
 from ...remedies.remedy import Offer, Remedy
-from ...source.edits import Statement
+from ...source.edits import Edit, Span, Statement, all_or_none, name_called, spans_edit
 from .switches import switch
 
 _SMALLEST_IN_8_BITS = 4096  # elements; bitsandbytes keeps smaller states in 32 bits
@@ -22,8 +24,8 @@ class SetToNone(Remedy):
                 "true",
                 "zero_grad(set_to_none=True)",
                 "Call optimizer.zero_grad(set_to_none=True)",
-                10,
-                {"running": 0.95},
+                keeps={"running": 0.95},
+                edits=all_or_none([_to_none(place) for place in self.seen.zeroed_at]),
             )
 
     def apply(self, value) -> None:
@@ -47,10 +49,8 @@ class Foreach(Remedy):
             "false",
             "foreach=False",
             "Make the optimizer with foreach=False",
-            15,
-            {"running": self.seen.without_step()},
+            keeps={"running": self.seen.without_step()},
             edits=_constructor(self.seen, more="foreach=False"),
-            excludes=("states",),
         )
 
     def apply(self, value) -> None:
@@ -84,19 +84,16 @@ class States(Remedy):
             "8bit",
             "8-bit optimizer states",
             words or f"Make the optimizer bitsandbytes.optim.{kind}8bit: its states in 8 bits",
-            60,
-            {"optimizer": 0.25, "running": running},
+            keeps={"optimizer": 0.25, "running": running},
             edits=edits or _constructor(seen, f"bitsandbytes.optim.{kind}8bit"),
-            excludes=("foreach", "fsdp"),
         )
         yield Offer(
             "paged",
             "paged 8-bit optimizer states",
             f"Make the optimizer bitsandbytes.optim.Paged{kind}8bit: its states in 8 bits, in host memory (about {_gib(state / 4)}) where the GPU has no room",
-            75,
+            15,
             {"optimizer": 0.0, "running": running},
             edits=_constructor(seen, f"bitsandbytes.optim.Paged{kind}8bit"),
-            excludes=("foreach", "fsdp"),
         )
         if seen.uses & {"clipping", "scaler"} or seen.backwards_in_step > 1:
             return  # gradients leave the GPU as soon as they are made
@@ -104,14 +101,14 @@ class States(Remedy):
             "cpu",
             "optimizer and gradients on the CPU",
             f"Make the optimizer torchao.optim.CPUOffloadOptimizer(model.parameters(), torch.optim.{kind}, offload_gradients=True): states and gradients in host memory (about {_gib(state + gradients)}); steps take longer",
-            100,
+            40,
             {"optimizer": 0.0, "gradients": 0.0, "running": running},
             edits=_constructor(
                 seen,
                 "torchao.optim.CPUOffloadOptimizer",
                 more=f"optimizer_class=torch.optim.{kind}, offload_gradients=True",
             ),
-            excludes=("foreach", "fsdp", "batch"),
+            excludes=("batch",),
         )
 
     def apply(self, value) -> None:
@@ -191,6 +188,20 @@ def _constructor(seen, function: str | None = None, more: str = ""):
         if (getattr(call.func, "attr", None) or getattr(call.func, "id", None)) == name
     ]
     return statement.with_call(calls[0], function, more) if len(calls) == 1 else []
+
+
+def _to_none(place: str) -> list[Edit]:
+    """zero_grad(set_to_none=False) with True."""
+    statement = Statement(place)
+    spans = [
+        Span.of(word.value, "True")
+        for call in statement.calls()
+        for word in call.keywords
+        if name_called(call) == "zero_grad" and word.arg == "set_to_none" and isinstance(word.value, ast.Constant)
+    ]
+    return (
+        spans_edit(statement.file, statement.node.lineno, statement.node.end_lineno, spans) if len(spans) == 1 else []
+    )
 
 
 def _gib(size_bytes: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from ...._file_owner import is_library
 from ...remedies.remedy import Offer, Remedy
 from ...source.edits import Statement
 from ..release.older_torch import autocast_dtype
@@ -28,10 +27,8 @@ class Autocast(Remedy):
             f"autocast in {half}",
             words
             or f'Call the model under torch.autocast("cuda", dtype=torch.{half}) (the model only, the loss outside{caution})',
-            40,
-            {"running": 0.6},
+            keeps={"running": 0.6},
             edits=edits or self.seen.calls_wrapped(f'with torch.autocast("cuda", dtype=torch.{half}):'),
-            excludes=("half",),
             compute=8 if half == "bfloat16" else 0,
         )
 
@@ -78,10 +75,9 @@ class HalfWeights(Remedy):
                 if trains
                 else f" (weights{beside} are then in {half})"
             ),
-            80 if trains else 20,
+            60 if trains else 0,
             {"parameters": 0.5, "gradients": 0.5, "optimizer": 0.5, "running": 0.55},
             edits=[] if several or frozen_only else self._edits(half),
-            excludes=("autocast",),
             wants="lora" if frozen_only else "",
             compute=8 if half == "bfloat16" else 0,
         )
@@ -163,31 +159,18 @@ class CacheInHalf(Remedy):
             return
         half = self.half_type()
         lines = sorted({short(place) for place in found})
-        own = [place for place in found if not is_library(place.rpartition(":")[0])]
         yield Offer(
             f"{half}@" + "|".join(sorted(found)),
             f"KV cache in {half}",
             f"Keep the KV cache in {half} (now float32, made at {', '.join(lines[:3])}): keys and values are cast where they "
             "are kept, and the queries where attention reads them",
-            15,
-            {"running": 0.6},
-            edits=_in_type(own[0].partition("#")[0], half) if len(own) == 1 else [],
+            keeps={"running": 0.6},
             compute=8 if half == "bfloat16" else 0,
         )
 
     def apply(self, value) -> None:
         half, _, places = value.partition("@")
         self.session.mode.kv_cache.halve(set(places.split("|")), lambda: self.done(f"the KV cache was kept in {half}"))
-
-
-def _in_type(place: str, half: str) -> list:
-    """The cache as it is made, with a type."""
-    statement = Statement(place)
-    makers = ("zeros", "empty", "ones", "full", "rand", "randn")
-    calls = [c for c in statement.calls() if getattr(c.func, "attr", "") in makers]
-    if len(calls) != 1 or any(word.arg == "dtype" for word in calls[0].keywords):
-        return []
-    return statement.with_call(calls[0], more=f"dtype=torch.{half}")
 
 
 def _cast(value, old: torch.dtype, new: torch.dtype):

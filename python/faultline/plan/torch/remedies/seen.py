@@ -66,6 +66,7 @@ class Seen:
         self.have_length: set[str] = set()  # of the loop around it, see accumulating.py
         self.token_lengths: set[int] = set()  # of what is looked up in embeddings, two dimensions each
         self.backwards_in_step = self._backwards = self.passes = 0
+        self.zeroed_at: dict[str, None] = {}  # lines that set gradients to zero, and not to None
         self.before_optimizer = []  # asked for other parameters: function(optimizer, parameters) → parameters
 
     def install(self) -> None:
@@ -196,6 +197,8 @@ class Seen:
         def faultline_zero_grad(this, set_to_none=True):
             if not set_to_none:
                 self.uses.add("set_to_none=False")
+                if len(self.zeroed_at) < _MOST_PLACES:
+                    self.zeroed_at.setdefault(user_line() or "")
             return zero_grad(this, set_to_none)
 
         def faultline_init(this, params, defaults):

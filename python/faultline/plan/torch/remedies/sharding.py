@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from ...remedies.remedy import Offer, Remedy
-from ...source.edits import Statement
 from .seen import layers_of, tensors_of
 
 
@@ -29,24 +28,17 @@ class Fsdp(Remedy):
             return
         if not torch.distributed.is_available() or torch.distributed.is_initialized() or _fully_shard() is None:
             return
-        lists = seen.layers()
-        if not lists or "scaler" in seen.uses:
+        if not seen.layers() or "scaler" in seen.uses:
             return
-        path = max((layers for _model, layers in lists), key=lambda one: one.count).path
-        statement = Statement(seen.optimizers[0].place)
         step = seen.without_step()
-        for cost, count in ((160, 2), (170, 4), (180, 8)):
+        for more_cost, count in ((0, 2), (10, 4), (20, 8)):
             yield Offer(
                 str(count),
                 f"FSDP over {count} GPUs",
                 f"Shard the model over {count} such GPUs: torch.distributed.fsdp.fully_shard on each repeated layer and on the model, before the optimizer is made and before the model is on the GPU, started by torchrun --nproc-per-node {count}",
-                cost,
+                more_cost,
                 {name: 1 / count for name in ("parameters", "gradients", "optimizer")}
                 | {"running": step + (1 - step) / count},
-                edits=statement.before(f"for layer in model.{path}: fully_shard(layer)", "fully_shard(model)")
-                if path
-                else [],
-                excludes=("states", "lora", "foreach"),
             )
 
     def apply(self, value) -> None:

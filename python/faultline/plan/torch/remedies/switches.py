@@ -4,10 +4,9 @@ a training loop that it does not have."""
 from __future__ import annotations
 
 import ast
-import linecache
 import os
 
-from ...source.edits import Edit, name_called
+from ...source.edits import Edit, behind_arguments, is_installed, name_called, spans_edit
 from ...source.reader import program_sources
 
 _ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig", "ORPOConfig", "KTOConfig")
@@ -33,6 +32,7 @@ _SWITCHES = {
     ),
     "8bit": ((_ARGUMENTS, 'optim="adamw_bnb_8bit"'),),
 }
+_NEEDED = {"8bit": ("bitsandbytes",)}
 
 
 def switch(remedy: str, many="") -> tuple[str, list[Edit]]:
@@ -49,8 +49,14 @@ def switch(remedy: str, many="") -> tuple[str, list[Edit]]:
                 if words.partition("=")[0] in given or None in given:
                     return "", []
                 where = f"{os.path.basename(file)}:{call.lineno}"
-                return f"Pass {words} to {name_called(call)} ({where})", _with_argument(file, call, words)
+                edits = _with_argument(file, call, words) if _can_be_run(remedy) else []
+                return f"Pass {words} to {name_called(call)} ({where})", edits
     return "", []
+
+
+def _can_be_run(remedy: str) -> bool:
+    """Some switches want a library of their own."""
+    return all(is_installed(library) for library in _NEEDED.get(remedy, ()))
 
 
 def _imports(tree, packages: tuple) -> bool:
@@ -60,18 +66,6 @@ def _imports(tree, packages: tuple) -> bool:
 
 
 def _with_argument(file: str, call: ast.Call, words: str) -> list[Edit]:
-    """One more at the end, in the line of the last one or in a line of its own."""
     arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
-    line_of = lambda number: linecache.getline(file, number).rstrip("\n")  # noqa: E731
-    if not arguments:
-        last = line_of(call.end_lineno).encode()
-        new = last[: call.end_col_offset - 1] + words.encode() + last[call.end_col_offset - 1 :]
-        return [Edit(file, call.end_lineno, [last.decode()], [new.decode()])]
-    end = max(arguments, key=lambda node: (node.end_lineno, node.end_col_offset))
-    text = line_of(end.end_lineno).encode()
-    head, tail = text[: end.end_col_offset], text[end.end_col_offset :]
-    if end.end_lineno == call.end_lineno:
-        return [Edit(file, end.end_lineno, [text.decode()], [(head + f", {words}".encode() + tail).decode()])]
-    comma = b"" if tail.lstrip().startswith(b",") else b","
-    indent = text[: len(text) - len(text.lstrip())].decode()
-    return [Edit(file, end.end_lineno, [text.decode()], [(head + comma + tail).decode(), f"{indent}{words},"])]
+    span = behind_arguments(file, call, arguments, words)
+    return spans_edit(file, span.line, span.end_line, [span])
