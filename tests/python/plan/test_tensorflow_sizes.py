@@ -258,7 +258,18 @@ LOOSE = {
 def test_what_may_be_smaller_is_an_interval(binary, tmp_path, case):
     program, least = LOOSE[case]
     (tmp_path / "train.py").write_text(HEAD + ROWS + program)
-    command = [binary, "plan", "--gpu", "12GiB", "--no-try", "-o", "run", "--", interpreter_with("tensorflow"), "train.py"]
+    command = [
+        binary,
+        "plan",
+        "--gpu",
+        "12GiB",
+        "--no-try",
+        "-o",
+        "run",
+        "--",
+        interpreter_with("tensorflow"),
+        "train.py",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     told = json.loads((tmp_path / "run" / "report.json").read_text())["plan"]
     if case == "nothing is chosen":

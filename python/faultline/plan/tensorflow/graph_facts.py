@@ -139,7 +139,9 @@ class Facts:
         self.most: set[str] = (
             set() if around is None else around.most
         )  # operations whose results were counted as large as they can be
-        self.loose: set[int] = set()  # the ids of tensors that have these sizes or sizes that come of them: they may be smaller
+        self.loose: set[int] = (
+            set()
+        )  # the ids of tensors that have these sizes or sizes that come of them: they may be smaller
 
     def shape(self, tensor) -> tuple | None:
         """All of it, or None."""

@@ -131,4 +131,6 @@ def of_temporary(memory, size_bytes: int):
     """What an operation on such a tensor takes meanwhile."""
     largest = size_bytes.most if isinstance(size_bytes, Estimated) else size_bytes
     least = size_bytes if all(firm == 1.0 for firm, _ in memory.loose.values()) else 0
-    return Estimated(size_bytes, least, round(largest * max(1.0, *(most for _, most in memory.loose.values()))), OF_VALUES)
+    return Estimated(
+        size_bytes, least, round(largest * max(1.0, *(most for _, most in memory.loose.values()))), OF_VALUES
+    )
