@@ -78,6 +78,11 @@ bool ends_its_line(const ErrorPassage& passage) {
   return line.find("137") + 3 >= line.find_last_not_of(" .)") + 1;
 }
 
+bool is_code_two(const ErrorPassage& passage) {
+  const std::size_t end = passage.lower.find("0x2") + 3;
+  return end >= passage.lower.size() || !is_hex_digit(passage.lower[end]);
+}
+
 bool is_without_numbers(const ErrorPassage& passage) {
   return !says(passage, "would exceed allowed") && passage.first_line_length <= 40;
 }

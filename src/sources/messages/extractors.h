@@ -11,6 +11,7 @@ bool is_bad_alloc_of_host(const ErrorPassage& passage);
 bool is_memory_error_of_host(const ErrorPassage& passage);
 bool is_state_of_container(const ErrorPassage& passage);
 bool ends_its_line(const ErrorPassage& passage);
+bool is_code_two(const ErrorPassage& passage);  // CUDA's number for out of memory, not the beginning of another
 bool is_without_numbers(const ErrorPassage& passage);
 bool names_cudnn(const ErrorPassage& passage);
 bool tells_of_worker_end(const ErrorPassage& passage);

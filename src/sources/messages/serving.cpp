@@ -88,8 +88,8 @@ const KindRow kServingKinds[] = {
      .tries = {"Raise --mem-fraction-static if the rest of the device is free (nvidia-smi); what is outside the share "
                "is needed for activations and CUDA graphs.",
                "Or make the weights smaller: quantisation, --tp over more GPUs."},
-     .words = {{"not enough memory. please try to increase --mem-fraction-static", kAsError, kStrong, "", "",
-                "SGLang"}}},
+     .words = {{"not enough memory. please try to increase --mem-fraction-static", kAsError, kStrong, "", "", "SGLang"},
+               {"loaded weights leave no gpu memory for the kv cache under ", kAsError, kStrong, "", "", "SGLang"}}},
     {.name = "serving-retract",
      .rule = kGpuMemory,
      .meaning = "SGLang's pool for keys and values was full; it retracted requests and computes them again later: that "
