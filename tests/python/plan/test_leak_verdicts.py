@@ -57,17 +57,18 @@ CUT_SHORT = """
 import time, torch
 from torch.utils.data import DataLoader
 model = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.ReLU(), torch.nn.Linear(4096, 1024)).cuda()
-computed, taken = time.process_time, 0
-time.process_time = lambda: computed() + taken
+computed, clock, taken = time.process_time, time.monotonic, 0
+time.process_time, time.monotonic = lambda: computed() + taken, lambda: clock() + taken
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 for batch in DataLoader(range(4000), batch_size=8):
     loss = model(torch.randn(64, 1024, device="cuda")).sum()
     opt.zero_grad(); loss.backward(); opt.step()
-    taken = 10 if 8 <= batch[0] else 0  # a program that is not quick
+    taken += 0.5  # a program that is not quick
 losses = []
 for batch in DataLoader(range(1600), batch_size=8):
     loss = model(torch.randn(4096, 1024, device="cuda")).sum()
     losses.append(KEPT)
+    taken += 0.5
 """
 
 
