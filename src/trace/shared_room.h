@@ -76,7 +76,7 @@ struct SharedRoom {
   std::atomic<std::uint32_t> processes_begun;  // one more than kProcesses: some were turned away
   Process processes[kProcesses];
   Slot slots[kSlots];
-  alignas(kTraceUnitBytes) std::uint8_t memory[kSlots][kTraceUnitBytes];
+  alignas(4096) std::uint8_t memory[kSlots][kTraceUnitBytes];  // shmat promises pages, no more
 
   void want_less(Wanted most);
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -13,6 +14,8 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/byte_stream.h"
@@ -23,6 +26,15 @@
 namespace faultline::snapshot_test {
 
 using Object = nlohmann::ordered_json;
+
+// What stands in braces as the library means it: a list of one is a list. With a plain Object it depends on the compiler, some take the one for a copy.
+struct Braced {
+  Object object;
+  template <class T>
+  requires(std::constructible_from<Object, T> && !std::same_as<std::remove_cvref_t<T>, Braced>) Braced(T&& value)
+      : object(std::forward<T>(value)) {}
+  Braced(Object::initializer_list_t items) : object(items) {}
+};
 
 template <class T>
 std::string little_endian(T number) {
@@ -81,8 +93,8 @@ inline std::string pickle(const Object& object) { return pickle(pickled(object))
 inline Object entry(std::string action, std::uint64_t address, std::uint64_t size_bytes, std::uint64_t time_us = 0) {
   return {{"action", action}, {"addr", address}, {"size", size_bytes}, {"stream", 0}, {"time_us", time_us}};
 }
-inline Object with(Object object, const std::string& key, Object value) {
-  object[key] = std::move(value);
+inline Object with(Object object, const std::string& key, Braced value) {
+  object[key] = std::move(value.object);
   return object;
 }
 inline Object frame(std::string file, std::uint32_t line, std::string function) {
@@ -95,15 +107,19 @@ inline Object block(std::uint64_t address, std::uint64_t size_bytes, std::string
           {"state", std::move(state)},
           {"frames", Object::array()}};
 }
-inline Object segment(std::uint64_t address, std::uint64_t size_bytes, Object blocks, int device = 0) {
-  return {{"device", device},           {"address", address},
-          {"total_size", size_bytes},   {"stream", 0},
-          {"segment_type", "large"},    {"segment_pool_id", {0, 0}},
-          {"is_expandable", false},     {"frames", Object::array()},
-          {"blocks", std::move(blocks)}};
+inline Object segment(std::uint64_t address, std::uint64_t size_bytes, Braced blocks, int device = 0) {
+  return {{"device", device},
+          {"address", address},
+          {"total_size", size_bytes},
+          {"stream", 0},
+          {"segment_type", "large"},
+          {"segment_pool_id", {0, 0}},
+          {"is_expandable", false},
+          {"frames", Object::array()},
+          {"blocks", std::move(blocks.object)}};
 }
-inline Object snapshot(Object entries, Object segments = Object::array()) {
-  return {{"segments", std::move(segments)}, {"device_traces", Object::array({std::move(entries)})}};
+inline Object snapshot(Braced entries, Braced segments = Object::array()) {
+  return {{"segments", std::move(segments.object)}, {"device_traces", Object::array({std::move(entries.object)})}};
 }
 
 // ---- reading
