@@ -152,7 +152,7 @@ class JointSearch {
     attempt.changes[remedy->name] = fmt::format("{}={}", number.name, value);
     std::vector<Edit>& edits = attempt.edits[remedy->name];
     for (const ProgramNumber& one : as_run_.numbers) {
-      if (one.name != number.name) continue;
+      if (one.name != number.name || !one.changes_with(value, number.value)) continue;
       const std::vector<Edit> filled = filled_in(one.edits, kValue, value);
       edits.insert(edits.end(), filled.begin(), filled.end());
     }

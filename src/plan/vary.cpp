@@ -191,7 +191,7 @@ class Search {
     attempt.vary = {vary_.name, value};
     std::vector<Edit> edits;
     for (const ProgramNumber& number : as_run_.numbers) {
-      if (number.name != vary_.name) continue;
+      if (number.name != vary_.name || !number.changes_with(value, vary_.current)) continue;
       if (number.edits.empty()) return;
       const std::vector<Edit> filled = filled_in(number.edits, kValue, value);
       edits.insert(edits.end(), filled.begin(), filled.end());

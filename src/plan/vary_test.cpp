@@ -126,6 +126,27 @@ TEST(Vary, TheChangeIsShownAsAUserMakesIt) {
   }
 }
 
+// The loader of the tests has the same name and a smaller number.
+TEST(Vary, ASmallerNumberOfTheNameIsNotMadeLarger) {
+  for (const std::uint64_t tests : {4, 15}) {
+    ProcessSummary as_run;
+    const std::string line = "tests = DataLoader(b, batch_size=";
+    as_run.numbers = {
+        {"batch_size", tests, {{"train.py", 8, {line + std::to_string(tests) + ")"}, {line + "@VALUE@)"}}}},
+        {"batch_size",
+         16,
+         {{"train.py", 9, {"train = DataLoader(a, batch_size=16)"}, {"train = DataLoader(a, batch_size=@VALUE@)"}}}}};
+    as_run.number_offers = number_offers();
+    MadeUpProgram program;
+    program.batch = in_source;
+    Plan plan = plan_for(program, Verdict::kDoesNotFit);
+    add_search(program.reruns(), "", as_run, plan);
+    ASSERT_EQ(plan.vary->largest_fitting, kLargest);
+    EXPECT_NE(plan.vary->diff.find("+train = DataLoader(a, batch_size=13)"), std::string::npos) << plan.vary->diff;
+    EXPECT_EQ(plan.vary->diff.find("+tests = DataLoader(b, batch_size=13)") != std::string::npos, tests == 15);
+  }
+}
+
 // What is accumulated was run itself, and makes the program's batch, or as near as can be where nothing large divides it.
 TEST(Vary, BatchesThatAreAccumulatedMakeTheBatchOfTheProgram) {
   struct Expected {

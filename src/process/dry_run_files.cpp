@@ -73,9 +73,10 @@ void read_vary(JsonReader& vary, ProcessSummary& summary) {
     read("value", place.value);
   });
   std::set<std::string> told;  // two may stand on one line
+  // Where the name stands several times, the largest is the one that fills the memory.
+  for (const Place& place : places) summary.vary_value = std::max(summary.vary_value, place.value);
   for (const Place& place : places) {
-    // Where the name stands several times, the largest is the one that fills the memory.
-    summary.vary_value = std::max(summary.vary_value, place.value);
+    if (place.value != summary.vary_value) continue;
     const std::string where = fmt::format("{}:{}", fs::path(place.file).filename().string(), place.line);
     if (summary.vary_where.size() > 120 || !told.insert(where).second) continue;
     summary.vary_where += (summary.vary_where.empty() ? "" : ", ") + where;

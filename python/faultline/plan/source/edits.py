@@ -239,8 +239,9 @@ def numbers_in_source(wanted: tuple) -> list[dict]:
 
 
 def beside(number: dict, numbers: list[dict]) -> list[dict]:
-    """Those of its name that stand in its line: another value is another for all of a name."""
-    return [n for n in numbers if all(n[part] == number[part] for part in ("name", "file", "line"))]
+    """The largest of its name that stand in its line: smaller ones, of a loader for the tests, say, stay."""
+    there = [n for n in numbers if all(n[part] == number[part] for part in ("name", "file", "line"))]
+    return [n for n in there if n["value"] == max(one["value"] for one in there)]
 
 
 # What new lines may name, and what makes it known.
