@@ -27,7 +27,7 @@ COMPILE = cache="$$(ccache --get-config cache_dir 2>/dev/null)"; { mkdir -p "$$c
 # $(call beside,targets): what is compiled and what is downloaded do not wait for each other.
 beside = @$(MAKE) -s --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j2) $(1)
 
-.PHONY: all build build-tests run test check test-native test-python test-all test-left-out form reform test-versions wheel bench fuzz sanitized sanitize lint clean
+.PHONY: all build build-tests run test check test-native test-python test-all test-left-out test-tensorflow form reform test-versions wheel bench fuzz sanitized sanitize lint clean
 
 all: build
 
@@ -125,6 +125,10 @@ test-all: test-native wheel $(STAMPS)/venv-tensorflow
 # Of these only what `make test` leaves out.
 test-left-out: build-tests $(STAMPS)/venv-tensorflow
 	$(call with_tensorflow,--left-out)
+
+# And of those only TensorFlow's.
+test-tensorflow: build-tests $(STAMPS)/venv-tensorflow
+	$(call with_tensorflow,"--left-out -k tensorflow")
 
 $(STAMPS)/venv-tensorflow: Makefile $(STAMPS)/apt-build
 	@python3 -m venv .cache/venv-tensorflow

@@ -215,10 +215,10 @@ def test_what_unpacks_to_hundreds_of_megabytes_of_nothing_is_refused(refused, tm
     assert "over 512 times its size" in sentence or "made of empty objects" in sentence
 
 
-def test_a_text_that_unpacks_beyond_bounds_is_refused(refused, tmp_path):
+def test_a_text_that_unpacks_beyond_bounds_is_read_at_its_ends(refused, tmp_path):
     line = b"".join(b"%032x step\n" % (at * 2654435761 % 2**97) for at in range(20_000))
     packed = write(tmp_path / "log.gz", gzip.compress(line * (600 * (1 << 20) // len(line)), 1))
-    assert "512 MiB" in refused("explain", packed)  # within the memory that every test here has
+    assert "no GPU memory error" in refused("explain", packed)  # within the memory that every test here has
 
 
 def test_a_recording_that_packs_well_is_read(bounded, tmp_path):
