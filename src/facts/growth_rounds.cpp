@@ -90,12 +90,13 @@ std::uint64_t GrowthFinder::rounds_of(StackId stack) const {
 }
 
 // One pass through R layers needs R layers: what was there before comes, for the most part, in R equal pieces or a multiple of that, or is one tensor with R rows: weights that are
-// stacked, or data of which each row is done once.
+// stacked, or data of which each row is done once. Of a recording that began in the middle a pass may have been under way: then R is only the rest of it, and more pieces speak of layers, too.
 bool GrowthFinder::is_as_deep_as_the_weights(const Growth& growth) const {
   HashMap<std::uint64_t, std::uint64_t> by_size;
   constexpr std::uint64_t kStrays = 2;  // an input may have a weight's size
   std::uint64_t total = 0, layered = 0;
   const std::uint64_t kept_count = growth.stacks.front().kept_count;
+  const bool began_late = (trace_.capabilities & kCompleteFromStart) == 0;
   lifetimes_.for_each([&](AllocationId, const Lifetime& life, const Event& birth) {
     if (birth.device != device_ || life.born >= growth.first_event || life.released <= end_ ||
         !uses_.is_program(birth.heap))
@@ -106,7 +107,7 @@ bool GrowthFinder::is_as_deep_as_the_weights(const Growth& growth) const {
     if (shape.size() >= 2 && static_cast<std::uint64_t>(shape[0]) == kept_count) layered += birth.size_bytes;
   });
   for (const auto& [size, count] : by_size) {
-    const bool fits = count % growth.rounds <= kStrays || count % kept_count <= kStrays;
+    const bool fits = began_late || count % growth.rounds <= kStrays || count % kept_count <= kStrays;
     if (count >= std::max(kLeastRounds, std::min(growth.rounds, kept_count)) && fits) layered += size * count;
   }
   return layered * 2 >= total && layered != 0;
