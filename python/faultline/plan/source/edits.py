@@ -239,9 +239,8 @@ def numbers_in_source(wanted: tuple) -> list[dict]:
 
 
 def beside(number: dict, numbers: list[dict]) -> list[dict]:
-    """The largest of its name that stand in its line: smaller ones, of a loader for the tests, say, stay."""
-    there = [n for n in numbers if all(n[part] == number[part] for part in ("name", "file", "line"))]
-    return [n for n in there if n["value"] == max(one["value"] for one in there)]
+    """Those of its name that stand in its line: they are changed together."""
+    return [n for n in numbers if all(n[part] == number[part] for part in ("name", "file", "line"))]
 
 
 # What new lines may name, and what makes it known.
