@@ -6,9 +6,10 @@ tensorflow/remedies), which name the row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 TORCH, JAX, TENSORFLOW = "torch", "jax", "tensorflow"
+_NOT_TOLD = ("title", "frameworks", "same_results")  # of a row, for its page and for choosing it
 
 
 @dataclass(frozen=True)
@@ -32,20 +33,8 @@ class Row:
     def traits(self, framework: str) -> dict:
         """Of an offer, by its keys."""
         beside = self.beside if self.beside and framework in TABLE[self.beside].frameworks else ""
-        return {
-            "name": self.name,
-            "cost": self.cost,
-            "excludes": list(self.excludes),
-            "wants": self.wants,
-            "beside": beside,
-            "number": self.number,
-            "cost_step": self.cost_step,
-            "answers": self.answers,
-            "is_searched": self.is_searched,
-            "computes_another": self.computes_another,
-            "tells": self.tells,
-            "wants_more_gpus": self.wants_more_gpus,
-        }
+        told = {key: value for key, value in asdict(self).items() if key not in _NOT_TOLD}
+        return {**told, "excludes": list(self.excludes), "beside": beside}
 
 
 TABLE = {
