@@ -185,7 +185,7 @@ class Reruns {
 
 // While changes are tried: "does not fit, 3.75 GiB too little, at train.py:18; trying what would make it fit".
 void say_verdict(const Plan& plan) {
-  const Location& at = plan.failed_at;
+  const Location& at = plan.failure.at;
   const std::string place =
       at.known() ? ", at " + at.file.substr(at.file.rfind('/') + 1) + line_behind(at.file, at.line) : std::string();
   hint(summary_of(plan) + place + "; trying what would make it fit");
@@ -201,10 +201,10 @@ int tell_plan(const PlanArguments& arguments, const Held& held, PlannedRun& plan
   plan.versions.faultline = FAULTLINE_VERSION;
   Report report = make_report(planned.trace, planned.judgement);
   report.input_path = plan.folder;
-  if (held.budget) plan.budget = judge_budget(plan, *held.budget);
+  if (held.budget) plan.limits.budget = judge_budget(plan, *held.budget);
   if (held.base)
-    plan.comparison = compare_with_base({*held.base->plan, held.base->input_path}, plan,
-                                        grown_lines(*held.base, report, plan.device), held.allowed);
+    plan.limits.comparison = compare_with_base({*held.base->plan, held.base->input_path}, plan,
+                                               grown_lines(*held.base, report, plan.device), held.allowed);
   attach_plan(report, std::move(plan));
   if (Status written = write_report(folder, to_json(report)); !written) hint(written.error().message());
   if (RecordingsForm* const write_recordings = arguments.output.writes_recordings()) {

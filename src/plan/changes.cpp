@@ -14,9 +14,9 @@ namespace {
 constexpr double kWorthSaying = 0.01;
 
 std::uint64_t at_peak(const Plan& plan, Category category) {
-  const auto found = std::find_if(plan.live_at_peak.begin(), plan.live_at_peak.end(),
+  const auto found = std::find_if(plan.peak.live.begin(), plan.peak.live.end(),
                                   [&](const auto& part) { return part.first == name_of(category); });
-  return found == plan.live_at_peak.end() ? 0 : found->second;
+  return found == plan.peak.live.end() ? 0 : found->second;
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
     const std::optional<Needs> under = needs_under(changes, trace, needs);
     if (!under || (best && under->needed_bytes() >= best->needed_bytes)) continue;
     PlanChange change{
-        "setting",
+        ChangeKind::kSetting,
         needs.pool ? instruction(trace, device, changes) : "Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes),
         {},
         true,
@@ -45,10 +45,9 @@ void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
     change.label = written(changes);
     change.pool_share = under->share;
     const std::uint64_t saved = plan.saved_bytes(change);
-    if (saved > (change.fits
-                     ? 0
-                     : std::max(static_cast<std::uint64_t>(kWorthSaying * static_cast<double>(plan.needed_bytes)),
-                                plan.missing_bytes() / 10)))
+    if (saved > (change.fits ? 0
+                             : std::max(static_cast<std::uint64_t>(kWorthSaying * static_cast<double>(plan.need.bytes)),
+                                        plan.missing_bytes() / 10)))
       best = change, best_needs = {*under, changes};
   }
   if (!best) return;
@@ -57,7 +56,7 @@ void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
     best->fits = best->fits && best_needs->first.fits;
     best->needed_most_bytes = best_needs->first.most_needed_bytes();
   }
-  plan.changes.push_back(std::move(*best));
+  plan.tried.changes.push_back(std::move(*best));
 }
 
 std::string why_no_batch_is_enough(const Plan& plan) {

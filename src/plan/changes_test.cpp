@@ -13,8 +13,8 @@ Plan too_large() {
   plan.verdict = Verdict::kDoesNotFit;
   plan.command = {"python", "train.py"};
   plan.gpu = plan_gpu(gpu_of_8_gib());
-  plan.needed_bytes = 12 * kGiB;
-  plan.steps = 3;
+  plan.need.bytes = 12 * kGiB;
+  plan.run.steps = 3;
   return plan;
 }
 
@@ -25,7 +25,7 @@ TEST(Changes, NoBatchIsSmallEnoughWhereWhatLastsDoesNotFit) {
     Plan plan = too_large();
     plan.context_bytes = kContextBytes;
     const auto bytes = [](double gib) { return static_cast<std::uint64_t>(gib * static_cast<double>(kGiB)); };
-    plan.live_at_peak = {
+    plan.peak.live = {
         {"parameters", bytes(parameters)}, {"optimizer", bytes(optimizer)}, {"activations", bytes(activations)}};
     EXPECT_EQ(!why_no_batch_is_enough(plan).empty(), none) << parameters << " " << optimizer;
   }
@@ -41,14 +41,15 @@ TEST(Changes, ASettingThatSavesIsFoundByReplay) {
   const Trace trace = traced(lines);
   const Needs needs = needs_of(trace, true);
   Plan plan = too_large();
-  plan.needed_bytes = needs.needed_bytes();
-  EXPECT_EQ(plan.needed_bytes, 580 * kMiB);
+  plan.need.bytes = needs.needed_bytes();
+  EXPECT_EQ(plan.need.bytes, 580 * kMiB);
   add_settings(trace, needs, plan);
-  ASSERT_EQ(plan.changes.size(), 1u);
-  EXPECT_EQ(plan.changes.front().kind, "setting");
-  EXPECT_TRUE(plan.changes.front().what.starts_with("Set PYTORCH_CUDA_ALLOC_CONF=")) << plan.changes.front().what;
-  EXPECT_LE(plan.changes.front().needed_bytes, 400 * kMiB);
-  EXPECT_TRUE(plan.changes.front().fits);
+  ASSERT_EQ(plan.tried.changes.size(), 1u);
+  EXPECT_EQ(plan.tried.changes.front().kind, ChangeKind::kSetting);
+  EXPECT_TRUE(plan.tried.changes.front().what.starts_with("Set PYTORCH_CUDA_ALLOC_CONF="))
+      << plan.tried.changes.front().what;
+  EXPECT_LE(plan.tried.changes.front().needed_bytes, 400 * kMiB);
+  EXPECT_TRUE(plan.tried.changes.front().fits);
 }
 
 // JAX refuses both names at once.
@@ -64,11 +65,11 @@ TEST(Changes, TheShareOfJaxsPoolIsAdvisedByTheNameThatIsSet) {
                "alloc #r 4GiB driver\nalloc #a 3GiB GPU_0_bfc at train.py:1 main\n");
     const Needs needs = needs_of(trace, true);
     Plan plan = too_large();
-    plan.needed_bytes = needs.needed_bytes();
+    plan.need.bytes = needs.needed_bytes();
     add_settings(trace, needs, plan);
-    ASSERT_EQ(plan.changes.size(), 1u);
-    EXPECT_NE(plan.changes.front().what.find(std::string("Set ") + advised), std::string::npos)
-        << plan.changes.front().what;
+    ASSERT_EQ(plan.tried.changes.size(), 1u);
+    EXPECT_NE(plan.tried.changes.front().what.find(std::string("Set ") + advised), std::string::npos)
+        << plan.tried.changes.front().what;
   }
 }
 

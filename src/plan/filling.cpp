@@ -37,7 +37,7 @@ void learn_sizing(const PlanQuestion& question, const DryRunResult& first, bool 
     if (other != nullptr && other->peak_reserved < main.peak_reserved)
       took_less = main.peak_reserved - other->peak_reserved;
   }
-  plan.filling = PlanFilling{main.asked_free_line, less, took_less};
+  plan.need.filling = PlanFilling{main.asked_free_line, less, took_less};
   plan.fits.clear();  // on each of them it would take something else
 }
 
@@ -46,7 +46,7 @@ void learn_filling(const PlanQuestion& question, const DryRunResult& first, cons
   const ProcessSummary& main = *first.main();
   if (main.asked_free_line.empty() || !plan.gpu || plan.is_undecided() || first.seconds > kLongestToRepeat ||
       (plan.verdict != Verdict::kFits && plan.verdict != Verdict::kTight) ||
-      static_cast<double>(plan.needed_bytes) < kLeastFull * static_cast<double>(plan.gpu->capacity_bytes))
+      static_cast<double>(plan.need.bytes) < kLeastFull * static_cast<double>(plan.gpu->capacity_bytes))
     return;
   const std::uint64_t less = plan.gpu->capacity_bytes / kToldLessShare;
   reruns.tell(
@@ -59,7 +59,7 @@ void learn_filling(const PlanQuestion& question, const DryRunResult& first, cons
     return;
   const std::uint64_t took_less = main.peak_reserved - other->peak_reserved;
   if (static_cast<double>(took_less) < kLeastFollowed * static_cast<double>(less)) return;
-  plan.filling = PlanFilling{main.asked_free_line, less, took_less};
+  plan.need.filling = PlanFilling{main.asked_free_line, less, took_less};
   std::erase_if(run.judgement.findings, [&](const Finding& finding) {
     return topic_of(finding) == Topic::kGrowth && finding.bytes >= took_less;  // that is what it fills the GPU with
   });

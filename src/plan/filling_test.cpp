@@ -35,10 +35,10 @@ TEST(Filling, AProgramThatTakesOfWhatIsFreeFitsAndIsNotTight) {
   MadeUpProgram program;
   const Plan plan = planned(program, 0.9, "server.py:3");
   EXPECT_EQ(plan.verdict, Verdict::kFits);
-  ASSERT_TRUE(plan.filling.has_value());
-  EXPECT_EQ(plan.filling->line, "server.py:3");
-  EXPECT_EQ(plan.filling->told_less_bytes, kGiB);
-  EXPECT_NEAR(static_cast<double>(plan.filling->took_less_bytes), 0.9 * static_cast<double>(kGiB), 2.0);
+  ASSERT_TRUE(plan.need.filling.has_value());
+  EXPECT_EQ(plan.need.filling->line, "server.py:3");
+  EXPECT_EQ(plan.need.filling->told_less_bytes, kGiB);
+  EXPECT_NEAR(static_cast<double>(plan.need.filling->took_less_bytes), 0.9 * static_cast<double>(kGiB), 2.0);
   ASSERT_EQ(program.attempts.size(), 1u);
 }
 
@@ -46,7 +46,7 @@ TEST(Filling, AProgramThatAsksAndTakesWhatItWantsAllTheSameIsTight) {
   MadeUpProgram program;
   const Plan plan = planned(program, 0, "train.py:3");
   EXPECT_EQ(plan.verdict, Verdict::kTight);
-  EXPECT_FALSE(plan.filling.has_value());
+  EXPECT_FALSE(plan.need.filling.has_value());
   EXPECT_EQ(program.attempts.size(), 1u);
 }
 
@@ -58,10 +58,10 @@ TEST(Filling, AProgramThatDoesNotAskIsNotRunAgain) {
 
 TEST(Filling, WhatTheVerdictIsNotSaidWithoutIsSaidOnce) {
   Plan plan;
-  plan.notes = {{"instead", "a", "", 1, "run eagerly instead of compiled"},
-                {"mode", "b", "", 1, ""},
-                {"instead", "c", "", 1, "with a stand-in for apex"},
-                {"instead", "d", "", 1, "run eagerly instead of compiled"}};
+  plan.notes = {{NoteKind::kInstead, "a", "", 1, "run eagerly instead of compiled"},
+                {NoteKind::kMode, "b", "", 1, ""},
+                {NoteKind::kInstead, "c", "", 1, "with a stand-in for apex"},
+                {NoteKind::kInstead, "d", "", 1, "run eagerly instead of compiled"}};
   EXPECT_EQ(beside_verdict(plan), ", run eagerly instead of compiled, with a stand-in for apex");
   plan.notes.clear();
   EXPECT_EQ(beside_verdict(plan), "");

@@ -55,15 +55,15 @@ GrowthPerStep growth_per_step(const Facts& facts, std::size_t slot) {
 // With so much more allocated.
 std::uint64_t need_with(const Plan& plan, double more_bytes) {
   const auto whole = static_cast<std::uint64_t>(static_cast<double>(plan.whole_need()) + more_bytes);
-  if (plan.framework.empty()) return whole;
-  const double pool = static_cast<double>(plan.pool_bytes) + more_bytes;
-  return std::max(whole, static_cast<std::uint64_t>(pool / plan.pool_share));
+  if (plan.pool.framework.empty()) return whole;
+  const double pool = static_cast<double>(plan.pool.bytes) + more_bytes;
+  return std::max(whole, static_cast<std::uint64_t>(pool / plan.pool.share));
 }
 
 // The steps that were not run, where the last two were alike: PyTorch reserves more for what they keep than what it has.
 std::optional<RoundsToCome> steps_to_come(const Facts& facts, std::size_t slot, const Plan& plan) {
   const std::vector<std::uint32_t>& ends = facts.steps.ends;
-  if (!plan.framework.empty() || plan.optimizers > 1 || ends.size() < 3 || ends.size() != plan.steps)
+  if (!plan.pool.framework.empty() || plan.run.optimizers > 1 || ends.size() < 3 || ends.size() != plan.run.steps)
     return std::nullopt;
   return RoundsToCome::of(facts.trace, {ends[ends.size() - 3], ends[ends.size() - 2], ends.back()}, slot);
 }
@@ -72,7 +72,7 @@ std::optional<RoundsToCome> steps_to_come(const Facts& facts, std::size_t slot, 
 
 // A program that was stopped while memory grew with every step: about the last step for which there is room, the context counted.
 void describe_growth(const std::vector<Finding>& findings, const Facts& facts, std::size_t slot, Plan& plan) {
-  if (!plan.gpu || plan.stopped.empty()) return;
+  if (!plan.gpu || plan.run.stopped.empty()) return;
   double bytes_each = 0, rounds_seen = 0, filling_bytes = 0;
   for (const Finding& finding : findings) {
     if (topic_of(finding) != Topic::kGrowth || finding.device != facts.usage[slot].device ||
@@ -90,7 +90,7 @@ void describe_growth(const std::vector<Finding>& findings, const Facts& facts, s
                each = static_cast<double>(finding.number("needed_more_per_step_bytes").value_or(kept_each));
     rounds_seen = std::max(rounds_seen, rounds);
     // a line may be reached several times in a step
-    bytes_each += plan.steps != 0 ? each * std::max(1.0, rounds / static_cast<double>(plan.steps)) : each;
+    bytes_each += plan.run.steps != 0 ? each * std::max(1.0, rounds / static_cast<double>(plan.run.steps)) : each;
   }
   if (bytes_each <= 0) return;
   constexpr double kEven = 1.25;   // growth that differs by less is the same
@@ -98,23 +98,24 @@ void describe_growth(const std::vector<Finding>& findings, const Facts& facts, s
   constexpr std::uint64_t kMostSteps = 1'000'000;
   const GrowthPerStep measured = growth_per_step(facts, slot);
   double slowest = 0;
-  if (plan.steps != 0 && measured.late > 0) {
+  if (plan.run.steps != 0 && measured.late > 0) {
     bytes_each = measured.late;
     const auto [less, more] = std::minmax(measured.late, measured.middle);
-    if (less > 0 && plan.steps >= 16 && more > kEven * less) slowest = less, bytes_each = more;
+    if (less > 0 && plan.run.steps >= 16 && more > kEven * less) slowest = less, bytes_each = more;
   }
-  const double seen = plan.steps != 0 ? static_cast<double>(plan.steps) : rounds_seen;
-  plan.until_unit = plan.steps != 0 ? "step" : "round";
-  const std::uint64_t room_bytes = plan.room_to_grow(plan.gpu->capacity_bytes, plan.whole_need(), plan.pool_share);
+  const double seen = plan.run.steps != 0 ? static_cast<double>(plan.run.steps) : rounds_seen;
+  plan.growth.unit = plan.run.steps != 0 ? "step" : "round";
+  const std::uint64_t room_bytes = plan.room_to_grow(plan.gpu->capacity_bytes, plan.whole_need(), plan.pool.share);
   const double spare = std::max(0.0, static_cast<double>(room_bytes) - filling_bytes);
-  const std::uint64_t beside = plan.context_bytes + plan.peak_outside_bytes,
+  const std::uint64_t beside = plan.context_bytes + plan.peak.outside_bytes,
                       segment_room = plan.gpu->capacity_bytes - std::min(plan.gpu->capacity_bytes, beside);
-  plan.until_step = static_cast<std::uint64_t>(seen + spare / bytes_each);
-  if (slowest > 0) plan.until_latest = static_cast<std::uint64_t>(seen + spare / slowest);
-  if (plan.steps == 0 && plan.loop.begun != 0) {  // as much in each of the rounds that are to come as in those before
-    const auto begun = static_cast<double>(plan.loop.begun), all = static_cast<double>(plan.loop.rounds);
+  plan.growth.until = static_cast<std::uint64_t>(seen + spare / bytes_each);
+  if (slowest > 0) plan.growth.until_latest = static_cast<std::uint64_t>(seen + spare / slowest);
+  if (plan.run.steps == 0 &&
+      plan.growth.loop.begun != 0) {  // as much in each of the rounds that are to come as in those before
+    const auto begun = static_cast<double>(plan.growth.loop.begun), all = static_cast<double>(plan.growth.loop.rounds);
     const double to_come = std::max(0.0, all - begun) / begun * seen * bytes_each;
-    if (to_come < spare) plan.needed_at_end_bytes = need_with(plan, to_come + filling_bytes);
+    if (to_come < spare) plan.growth.needed_at_end_bytes = need_with(plan, to_come + filling_bytes);
     return;
   }
   const std::optional<RoundsToCome> rest = steps_to_come(facts, slot, plan);
@@ -123,22 +124,25 @@ void describe_growth(const std::vector<Finding>& findings, const Facts& facts, s
         static_cast<std::uint64_t>(std::max(0.0, static_cast<double>(segment_room) - filling_bytes)), kMostSteps));
     // the last step need not be like those that keep something
     if (served * kFarOff >= spare / bytes_each && served <= spare / bytes_each * kEven)
-      plan.until_step = plan.steps + static_cast<std::uint64_t>(served);
+      plan.growth.until = plan.run.steps + static_cast<std::uint64_t>(served);
   }
-  if (plan.steps == 0 || plan.loop.steps == 0 || plan.loop.steps > plan.until_step) return;
-  const double to_come = std::max(0.0, static_cast<double>(plan.loop.steps) - seen) * bytes_each;
-  plan.needed_at_end_bytes = need_with(plan, to_come + filling_bytes);
+  if (plan.run.steps == 0 || plan.growth.loop.steps == 0 || plan.growth.loop.steps > plan.growth.until) return;
+  const double to_come = std::max(0.0, static_cast<double>(plan.growth.loop.steps) - seen) * bytes_each;
+  plan.growth.needed_at_end_bytes = need_with(plan, to_come + filling_bytes);
   if (rest && slowest == 0) {
-    const std::uint64_t segments = rest->segment_bytes_after(plan.loop.steps - std::min(plan.loop.steps, plan.steps));
-    const std::uint64_t whole = plan.context_bytes + plan.peak_outside_bytes + segments;
-    if (whole > plan.needed_at_end_bytes && whole <= plan.gpu->capacity_bytes)
-      plan.needed_at_end_bytes = whole + static_cast<std::uint64_t>(filling_bytes);
+    const std::uint64_t segments =
+        rest->segment_bytes_after(plan.growth.loop.steps - std::min(plan.growth.loop.steps, plan.run.steps));
+    const std::uint64_t whole = plan.context_bytes + plan.peak.outside_bytes + segments;
+    if (whole > plan.growth.needed_at_end_bytes && whole <= plan.gpu->capacity_bytes)
+      plan.growth.needed_at_end_bytes = whole + static_cast<std::uint64_t>(filling_bytes);
   }
 }
 
 // A loop that was cut short while memory rose in it: what it takes to its end, by the model of the allocator.
 void describe_cut_loops(const ProcessSummary& main, const PlannedRun& run, Plan& plan) {
-  if (plan.stopped.empty() || main.rising.empty() || (plan.until_step != 0 && plan.needed_at_end_bytes == 0)) return;
+  if (plan.run.stopped.empty() || main.rising.empty() ||
+      (plan.growth.until != 0 && plan.growth.needed_at_end_bytes == 0))
+    return;
   const auto has_limit = [](const Finding& finding) {
     return finding.number(kCutLoopRounds) && finding.number("limit_bytes") && finding.severity == Severity::kNote;
   };
@@ -146,11 +150,11 @@ void describe_cut_loops(const ProcessSummary& main, const PlannedRun& run, Plan&
   const std::uint64_t room_bytes = plan.gpu ? run.needs.room_on(plan.gpu->capacity_bytes) : 0;
   const std::optional<LoopGrowth> growth = growth_of_cut_loops(run.trace, main.rising, run.needs.slot, room_bytes);
   if (!growth || !growth->matters(run.needs)) return;
-  plan.loop = {growth->loop.where, growth->loop.rounds, 0, growth->loop.begun};
-  plan.until_unit = "round";
-  plan.until_step = growth->last_served;
-  plan.until_latest = 0;
-  plan.needed_at_end_bytes =
+  plan.growth.loop = {growth->loop.where, growth->loop.rounds, 0, growth->loop.begun};
+  plan.growth.unit = "round";
+  plan.growth.until = growth->last_served;
+  plan.growth.until_latest = 0;
+  plan.growth.needed_at_end_bytes =
       growth->segment_bytes_at_end == 0
           ? 0
           : std::max(run.needs.most_needed_bytes(), run.needs.needed_with(growth->segment_bytes_at_end));
@@ -159,12 +163,12 @@ void describe_cut_loops(const ProcessSummary& main, const PlannedRun& run, Plan&
 // What is still to come of what has a limit.
 void describe_limits(const std::vector<Finding>& findings, const Facts& facts, std::size_t slot, Plan& plan) {
   for (const Finding& finding : findings) {
-    if (topic_of(finding) != Topic::kGrowth || finding.device != facts.usage[slot].device || plan.stopped.empty())
+    if (topic_of(finding) != Topic::kGrowth || finding.device != facts.usage[slot].device || plan.run.stopped.empty())
       continue;
     const std::int64_t limit = finding.number("limit_bytes").value_or(0),
                        kept = finding.number("kept_bytes").value_or(0);
     if (limit <= kept || finding.severity != Severity::kNote) continue;
-    plan.notes.push_back({"mode",
+    plan.notes.push_back({NoteKind::kMode,
                           fmt::format("what is kept here has a limit and was not full: full it takes about {} more, "
                                       "which fit beside what is needed",
                                       format_bytes(static_cast<std::uint64_t>(limit - kept))),

@@ -54,7 +54,7 @@ class JointSearch {
 
   // From the batch as it is to smaller ones. What is needed grows about with the product of both, so half of a batch is begun with twice the length.
   void run() {
-    Pair failing{batch_.value, length_.value, plan_.needed_bytes, true, false};
+    Pair failing{batch_.value, length_.value, plan_.need.bytes, true, false};
     std::optional<Pair> fitting;
     std::uint64_t batch = batch_.value;
     for (; rows_.size() < kMostRows && batch >= 1 && may_go_on(); batch /= 2) {
@@ -81,7 +81,7 @@ class JointSearch {
       fitting = fits;
     }
     if (rows_.empty()) return;
-    plan_.jointly = PlanJointly{batch_.name, length_.name, batch_.value, length_.value, rows_};
+    plan_.tried.jointly = PlanJointly{batch_.name, length_.name, batch_.value, length_.value, rows_};
   }
 
  private:
@@ -94,7 +94,7 @@ class JointSearch {
     return known_.size() < kMostRuns && !reruns_.interrupted() && (!reruns_.seconds_left || reruns_.seconds_left() > 0);
   }
   // The length decides nothing.
-  bool is_idle(const Pair& one) const { return one.batch == batch_.value && one.needed_bytes >= plan_.needed_bytes; }
+  bool is_idle(const Pair& one) const { return one.batch == batch_.value && one.needed_bytes >= plan_.need.bytes; }
 
   // One more between a length that fits and one that does not, by a straight line.
   Pair closer(const Pair& fits, const Pair& fails) {
@@ -169,7 +169,7 @@ class JointSearch {
 }  // namespace
 
 void add_jointly(const Reruns& reruns, const ProcessSummary& as_run, Plan& plan) {
-  if (as_run.does("backward") || as_run.steps != 0 || !plan.gpu || !plan.framework.empty()) return;
+  if (as_run.does("backward") || as_run.steps != 0 || !plan.gpu || !plan.pool.framework.empty()) return;
   std::optional<Number> batch = find_number(NumberKind::kBatch, NumberKind::kServed, plan, as_run);
   std::optional<Number> length = find_number(NumberKind::kGenerated, NumberKind::kLength, plan, as_run);
   if (!batch || !length || batch->value < 2 || length->value < 2 * kLeastLength) return;

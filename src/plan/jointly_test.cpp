@@ -35,7 +35,7 @@ Plan plan_of(const MadeUpProgram& program, std::vector<std::string> command = {"
   plan.verdict = Verdict::kDoesNotFit;
   plan.command = std::move(command);
   plan.gpu = plan_gpu(gpu_of_8_gib());
-  plan.needed_bytes = kContextBytes + program.takes({}, 0);
+  plan.need.bytes = kContextBytes + program.takes({}, 0);
   return plan;
 }
 
@@ -43,17 +43,17 @@ TEST(Jointly, EachBatchHasTheLargestLengthThatWasSeenToFit) {
   MadeUpProgram program = generation(128);  // 6.51 GiB are for tokens: 53,330 of them
   Plan plan = plan_of(program);
   add_jointly(program.reruns(), inference(), plan);
-  ASSERT_TRUE(plan.jointly.has_value());
-  EXPECT_EQ(plan.jointly->batch_name, "batch_size");
-  EXPECT_EQ(plan.jointly->length_name, "max_new_tokens");
-  ASSERT_EQ(plan.jointly->fitting.size(), 4u);
-  for (const PlanPair& pair : plan.jointly->fitting) {
+  ASSERT_TRUE(plan.tried.jointly.has_value());
+  EXPECT_EQ(plan.tried.jointly->batch_name, "batch_size");
+  EXPECT_EQ(plan.tried.jointly->length_name, "max_new_tokens");
+  ASSERT_EQ(plan.tried.jointly->fitting.size(), 4u);
+  for (const PlanPair& pair : plan.tried.jointly->fitting) {
     EXPECT_LE(pair.batch * pair.length, 53'330u);
     EXPECT_GE(pair.batch * pair.length, 53'330u * 3 / 4) << pair.batch;  // and little more would
     EXPECT_LE(pair.needed_bytes, 8 * kGiB);
     EXPECT_NE(pair.needed_bytes, 0u);
   }
-  EXPECT_EQ(plan.jointly->fitting.front().batch, 32u);
+  EXPECT_EQ(plan.tried.jointly->fitting.front().batch, 32u);
   EXPECT_LE(program.attempts.size(), 12u);
 }
 
@@ -61,8 +61,8 @@ TEST(Jointly, NumbersOfTheCommandAreChangedThere) {
   MadeUpProgram program = generation(128, 3, 5);
   Plan plan = plan_of(program, {"python", "serve.py", "--batch-size", "32", "--max-new-tokens", "4096"});
   add_jointly(program.reruns(), {}, plan);
-  ASSERT_TRUE(plan.jointly.has_value());
-  EXPECT_EQ(plan.jointly->length_name, "--max-new-tokens");
+  ASSERT_TRUE(plan.tried.jointly.has_value());
+  EXPECT_EQ(plan.tried.jointly->length_name, "--max-new-tokens");
   for (const Attempt& attempt : program.attempts) EXPECT_TRUE(attempt.changes.empty());
 }
 
@@ -74,7 +74,7 @@ TEST(Jointly, NothingIsSaidOfAProgramThatTrainsOrHasNotBoth) {
   for (const ProcessSummary& summary : {trains, one}) {
     Plan plan = plan_of(program);
     add_jointly(program.reruns(), summary, plan);
-    EXPECT_FALSE(plan.jointly.has_value());
+    EXPECT_FALSE(plan.tried.jointly.has_value());
   }
   EXPECT_TRUE(program.attempts.empty());
 }
@@ -86,7 +86,7 @@ TEST(Jointly, ALengthThatDecidesNothingIsLeftAfterOneRun) {
   ProcessSummary summary = inference();
   Reruns reruns = program.reruns();
   add_jointly(reruns, summary, plan);
-  EXPECT_FALSE(plan.jointly.has_value());
+  EXPECT_FALSE(plan.tried.jointly.has_value());
   EXPECT_LE(program.attempts.size(), 6u);
 }
 

@@ -22,23 +22,23 @@ struct Pace {
 
 Pace pace_of(const Plan& plan, const std::vector<Finding>& findings) {
   Pace pace;
-  pace.seen = static_cast<double>(plan.steps);
+  pace.seen = static_cast<double>(plan.run.steps);
   for (const Finding& finding : findings) {
     if (!is_leak_of(plan, finding) || finding.number("limit_bytes") || finding.number(kCutLoopRounds)) continue;
     const auto rounds = static_cast<double>(finding.number("steps").value_or(0));
     const auto each = static_cast<double>(finding.number("bytes_per_step").value_or(0));
-    if (plan.steps == 0) pace.seen = std::max(pace.seen, rounds);
+    if (plan.run.steps == 0) pace.seen = std::max(pace.seen, rounds);
     // a line may be reached several times in a step
-    pace.bytes_each += plan.steps == 0 ? each : each * std::max(1.0, rounds / static_cast<double>(plan.steps));
+    pace.bytes_each += plan.run.steps == 0 ? each : each * std::max(1.0, rounds / static_cast<double>(plan.run.steps));
   }
   return pace;
 }
 
 std::uint64_t full_at(const Plan& plan, const Pace& pace, const PlanGpu& gpu) {
-  if (plan.gpu && plan.until_step != 0) return plan.until_step;
+  if (plan.gpu && plan.growth.until != 0) return plan.growth.until;
   const std::uint64_t needed = plan.whole_need() - std::min(plan.whole_need(), plan.context_bytes) + gpu.context_bytes;
   const auto spare = static_cast<double>(gpu.capacity_bytes > needed ? gpu.capacity_bytes - needed : 0);
-  return static_cast<std::uint64_t>(pace.seen + spare * plan.pool_share / pace.bytes_each);
+  return static_cast<std::uint64_t>(pace.seen + spare * plan.pool.share / pace.bytes_each);
 }
 
 // The named GPU, else the smallest that have room, each a good deal larger than the one before.
@@ -61,7 +61,7 @@ std::string when_full(const Plan& plan, const Pace& pace) {
   for (const PlanGpu& gpu : gpus_to_tell(plan)) {
     const std::string name = plan.gpu ? gpu.name : fmt::format("{} ({})", gpu.name, format_bytes(gpu.capacity_bytes));
     text += text.empty()
-                ? fmt::format(" At this rate {} would be full at about {} ", name, plan.steps ? "step" : "round")
+                ? fmt::format(" At this rate {} would be full at about {} ", name, plan.run.steps ? "step" : "round")
                 : fmt::format(", {} at about ", name);
     text += format_count(full_at(plan, pace, gpu));
   }
@@ -71,15 +71,16 @@ std::string when_full(const Plan& plan, const Pace& pace) {
 std::string own_loop_ends(const Plan& plan) {
   return fmt::format(
       " The program's own loop ({}, {} rounds) ends before that fills the GPU: {}when about {} of the {} are needed.",
-      plan.loop.where, format_count(plan.loop.rounds),
-      plan.loop.steps == 0 ? "" : "at about step " + format_count(plan.loop.steps) + ", ",
-      format_bytes(plan.needed_at_end_bytes), format_bytes(plan.gpu->capacity_bytes));
+      plan.growth.loop.where, format_count(plan.growth.loop.rounds),
+      plan.growth.loop.steps == 0 ? "" : "at about step " + format_count(plan.growth.loop.steps) + ", ",
+      format_bytes(plan.growth.needed_at_end_bytes), format_bytes(plan.gpu->capacity_bytes));
 }
 
 std::string cut_short(const Plan& plan) {
   return fmt::format(
       " The dry run cut the loop short ({}{}); the rounds that it left out come from the model of the allocator.",
-      plan.loop.where, plan.loop.rounds == 0 ? "" : ", " + format_count(plan.loop.rounds) + " rounds");
+      plan.growth.loop.where,
+      plan.growth.loop.rounds == 0 ? "" : ", " + format_count(plan.growth.loop.rounds) + " rounds");
 }
 
 }  // namespace
@@ -87,16 +88,17 @@ std::string cut_short(const Plan& plan) {
 void weigh_leaks(const Plan& plan, std::vector<Finding>& findings) {
   constexpr std::uint64_t kSmall = 20;  // of the GPU's parts
   const Pace pace = pace_of(plan, findings);
-  const bool loop_ends = plan.until_step != 0 && plan.needed_at_end_bytes != 0 && plan.verdict == Verdict::kFits;
-  const bool ended = plan.stopped.empty() && (plan.verdict == Verdict::kFits || plan.verdict == Verdict::kMeasured);
+  const bool loop_ends =
+      plan.growth.until != 0 && plan.growth.needed_at_end_bytes != 0 && plan.verdict == Verdict::kFits;
+  const bool ended = plan.run.stopped.empty() && (plan.verdict == Verdict::kFits || plan.verdict == Verdict::kMeasured);
   for (Finding& finding : findings) {
     if (topic_of(finding) != Topic::kGrowth) continue;
     const bool proved = finding.confidence == Confidence::kProved && finding.number("bytes_per_step") &&
                         finding.severity != Severity::kNote;
-    if (plan.until_step != 0) {  // what fills the GPU is all that grows
+    if (plan.growth.until != 0) {  // what fills the GPU is all that grows
       for (Evidence& one : finding.evidence) {
         if (one.name == "steps_until_full")
-          one.value = static_cast<std::int64_t>(plan.until_step - std::min(plan.until_step, plan.steps));
+          one.value = static_cast<std::int64_t>(plan.growth.until - std::min(plan.growth.until, plan.run.steps));
       }
     }
     const bool in_cut_loop = finding.number(kCutLoopRounds) && is_leak_of(plan, finding);

@@ -13,8 +13,8 @@ Plan ended() {
   plan.verdict = Verdict::kFits;
   plan.gpu = PlanGpu{"Small GPU", 8 * kGiB, "measured", kGiB, "measured"};
   plan.context_bytes = kGiB;
-  plan.needed_bytes = 2 * kGiB;
-  plan.steps = 40;
+  plan.need.bytes = 2 * kGiB;
+  plan.run.steps = 40;
   return plan;
 }
 
@@ -40,7 +40,7 @@ TEST(WeighLeaks, WhatIsLikelyAndSmallIsANoteWhereTheProgramRanToItsEnd) {
   EXPECT_EQ(weighed(ended(), leak(Confidence::kLikely, kMiB)).severity, Severity::kNote);
   EXPECT_EQ(weighed(ended(), leak(Confidence::kLikely, 50 * kMiB)).severity, Severity::kError);
   Plan stopped = ended();
-  stopped.stopped = "after 30 seconds";
+  stopped.run.stopped = "after 30 seconds";
   EXPECT_EQ(weighed(stopped, leak(Confidence::kLikely, kMiB)).severity, Severity::kError);
 }
 
@@ -50,7 +50,7 @@ TEST(WeighLeaks, WhatIsProvedIsAWarningThatSaysWhenTheGpuIsFull) {
   // 6 GiB are left: 1,024 steps more
   EXPECT_NE(small.message.find("Small GPU would be full at about step 1,064."), std::string::npos) << small.message;
   Plan pool = ended();
-  pool.pool_share = 0.75;
+  pool.pool.share = 0.75;
   EXPECT_NE(weighed(pool, leak(Confidence::kProved, 6 * kMiB)).message.find("about step 808."), std::string::npos);
 }
 
@@ -61,10 +61,10 @@ TEST(WeighLeaks, ALineThatIsReachedSeveralTimesInAStepCountsSoOften) {
 
 TEST(WeighLeaks, ALoopThatEndsBeforeIsSaidAndIsNoPardonForWhatIsProved) {
   Plan plan = ended();
-  plan.stopped = "after 40 optimizer steps";
-  plan.until_step = 1064;
-  plan.needed_at_end_bytes = 3 * kGiB;
-  plan.loop = {"train.py:12", 200, 200, 0};
+  plan.run.stopped = "after 40 optimizer steps";
+  plan.growth.until = 1064;
+  plan.growth.needed_at_end_bytes = 3 * kGiB;
+  plan.growth.loop = {"train.py:12", 200, 200, 0};
   const Finding proved = weighed(plan, leak(Confidence::kProved, 6 * kMiB));
   EXPECT_EQ(proved.severity, Severity::kWarning);
   EXPECT_NE(proved.message.find("own loop (train.py:12, 200 rounds) ends before"), std::string::npos);

@@ -28,29 +28,29 @@ bool ran_to_no_end(const Plan& plan) {
 }
 
 Need need_of(const Plan& plan) {
-  if (!plan.gpu && plan.filling) return {0, false, "what it needs depends on the GPU, and none was named (--gpu)"};
-  Need need{std::max(plan.needed_bytes, plan.needed_at_end_bytes), !plan.is_known_in_all() || ran_to_no_end(plan), {}};
+  if (!plan.gpu && plan.need.filling) return {0, false, "what it needs depends on the GPU, and none was named (--gpu)"};
+  Need need{
+      std::max(plan.need.bytes, plan.growth.needed_at_end_bytes), !plan.is_known_in_all() || ran_to_no_end(plan), {}};
   // Of several GPUs the plan is about the one that has least to spare, which need not be the one that takes most.
   for (const PlanDevice& device : plan.devices) {
     if (device.index != plan.device && device.reserved_bytes != 0)
       need.bytes = std::max(need.bytes, plan.context_bytes + device.reserved_bytes);
   }
-  need.most_bytes = std::max(need.bytes, plan.needed_most_bytes);
+  need.most_bytes = std::max(need.bytes, plan.need.most_bytes);
   // what was not estimated stays: another GPU, what comes until the end
-  need.least_bytes =
-      plan.needed_most_bytes == 0 || need.bytes != plan.needed_bytes ? need.bytes : plan.needed_least_bytes;
+  need.least_bytes = plan.need.most_bytes == 0 || need.bytes != plan.need.bytes ? need.bytes : plan.need.least_bytes;
   return need;
 }
 
 // What was seen keeps the limit: may that be said of the program?
 std::string why_not_kept(const Plan& plan, std::uint64_t limit_bytes) {
-  if (plan.verdict == Verdict::kUnplanned) return "the program was not planned: " + plan.unplanned;
+  if (plan.verdict == Verdict::kUnplanned) return "the program was not planned: " + plan.trouble.unplanned;
   if (ran_to_no_end(plan)) return "the program was not planned to its end";
-  if (plan.needed_is_least) return "the program ran out of memory, and what it needs in all is not known";
-  if (plan.together_bytes > limit_bytes)
+  if (plan.need.is_least) return "the program ran out of memory, and what it needs in all is not known";
+  if (plan.need.together_bytes > limit_bytes)
     return fmt::format(
         "its processes take up to {} together, each at its fullest, and whether that is at one moment is not known",
-        format_bytes(plan.together_bytes));
+        format_bytes(plan.need.together_bytes));
   return {};
 }
 
@@ -75,7 +75,7 @@ Finding limit_finding(std::string_view rule, const Plan& plan, std::vector<Holde
 }
 
 Finding over_budget(const Plan& plan, std::vector<Holder> holders) {
-  const PlanBudget& budget = *plan.budget;
+  const PlanBudget& budget = *plan.limits.budget;
   Finding finding = limit_finding(rule_name::kOverBudget, plan, std::move(holders));
   finding.message = fmt::format("The program needs {} and its budget is {}: {} too much.",
                                 need_words(budget.needed_bytes, budget.at_least), format_bytes(budget.bytes),
@@ -88,7 +88,7 @@ Finding over_budget(const Plan& plan, std::vector<Holder> holders) {
 }
 
 Finding grown(const Plan& plan) {
-  const PlanComparison& compared = *plan.comparison;
+  const PlanComparison& compared = *plan.limits.comparison;
   std::vector<Holder> holders;
   for (const PlanLineChange& line : compared.lines) {
     holders.push_back({line.now_bytes - std::min(line.now_bytes, line.before_bytes), line.count, line.category,
@@ -113,7 +113,9 @@ Finding grown(const Plan& plan) {
   return finding;
 }
 
-std::string how_far(const Plan& plan) { return plan.stopped.empty() ? "to its end" : "and stopped " + plan.stopped; }
+std::string how_far(const Plan& plan) {
+  return plan.run.stopped.empty() ? "to its end" : "and stopped " + plan.run.stopped;
+}
 
 // The interpreter lies elsewhere on another machine.
 std::string command_words(const Plan& plan) {
@@ -132,7 +134,7 @@ std::vector<std::string> differences_between(const Plan& before, const Plan& now
   compare("Faultline ", before.versions.faultline, now.versions.faultline);
   compare("it was run ", how_far(before), how_far(now));
   compare("the command was ", command_words(before), command_words(now));
-  if (before.how != now.how) found.push_back("one of the two was planned with real numbers (--real)");
+  if (before.run.how != now.run.how) found.push_back("one of the two was planned with real numbers (--real)");
   return found;
 }
 
@@ -172,9 +174,9 @@ std::string why_no_base(const Plan& plan, const std::vector<Gpu>& gpus) {
   if (ran_to_no_end(plan))
     return "that plan did not come to the program's end (" + std::string(name_of(plan.verdict)) +
            "), so what the program needed then is not known";
-  if (plan.needed_is_least) return "that plan ended at an out-of-memory, so what the program needed then is not known";
+  if (plan.need.is_least) return "that plan ended at an out-of-memory, so what the program needed then is not known";
   if (const Need need = need_of(plan); !need.why_not.empty()) return "of that plan it holds: " + need.why_not;
-  if (plan.needed_bytes == 0) return "it does not say what the program needed";
+  if (plan.need.bytes == 0) return "it does not say what the program needed";
   if (!plan.gpu && gpus.empty()) return {};
   for (const Gpu& gpu : gpus) {
     const PlanGpu now = plan_gpu(gpu);
@@ -218,8 +220,8 @@ PlanComparison compare_with_base(const PlanBase& base, const Plan& plan, std::ve
 }
 
 void judge_limits(const Plan& plan, const std::vector<Holder>& holders, std::vector<Finding>& findings) {
-  if (plan.budget && plan.budget->over_bytes() != 0) findings.push_back(over_budget(plan, holders));
-  if (plan.comparison && plan.comparison->is_too_much()) findings.push_back(grown(plan));
+  if (plan.limits.budget && plan.limits.budget->over_bytes() != 0) findings.push_back(over_budget(plan, holders));
+  if (plan.limits.comparison && plan.limits.comparison->is_too_much()) findings.push_back(grown(plan));
 }
 
 std::string need_words(std::uint64_t bytes, bool at_least) {
@@ -227,7 +229,8 @@ std::string need_words(std::uint64_t bytes, bool at_least) {
 }
 
 bool has_unjudged_limit(const Plan& plan) {
-  return (plan.budget && !plan.budget->why_not.empty()) || (plan.comparison && !plan.comparison->why_not.empty());
+  return (plan.limits.budget && !plan.limits.budget->why_not.empty()) ||
+         (plan.limits.comparison && !plan.limits.comparison->why_not.empty());
 }
 
 }  // namespace faultline

@@ -49,23 +49,23 @@ void learn_growth(PlannedRun& run) {
   Plan& plan = run.plan;
   double bytes = 0, rounds_seen = 0;
   for (const Finding& finding : run.judgement.findings) {
-    if (plan.stopped.empty() || topic_of(finding) != Topic::kGrowth || finding.number("limit_bytes") ||
+    if (plan.run.stopped.empty() || topic_of(finding) != Topic::kGrowth || finding.number("limit_bytes") ||
         finding.number(kCutLoopRounds) || finding.device != run.judgement.facts->usage[run.needs.slot].device)
       continue;
     const auto rounds = static_cast<double>(finding.number("steps").value_or(0));
     const auto each = static_cast<double>(finding.number("bytes_per_step").value_or(0));
     rounds_seen = std::max(rounds_seen, rounds);
-    bytes += each * (plan.steps != 0 ? std::max(1.0, rounds / static_cast<double>(plan.steps)) : 1.0);
+    bytes += each * (plan.run.steps != 0 ? std::max(1.0, rounds / static_cast<double>(plan.run.steps)) : 1.0);
   }
-  plan.grows_bytes = static_cast<std::uint64_t>(bytes);
-  plan.grown_rounds = plan.steps != 0 ? plan.steps : static_cast<std::uint64_t>(rounds_seen);
+  plan.growth.bytes_a_round = static_cast<std::uint64_t>(bytes);
+  plan.growth.rounds = plan.run.steps != 0 ? plan.run.steps : static_cast<std::uint64_t>(rounds_seen);
 }
 
 // One result for which no GPU of this size has room, of operands that are small.
 const Finding* larger_than_gpu(const PlannedRun& run) {
   for (const Finding& finding : run.judgement.findings) {
-    if (rule_named(finding.rule).of_one_result && finding.confidence == Confidence::kProved && run.plan.failed &&
-        run.plan.gpu && finding.bytes > run.plan.gpu->capacity_bytes)
+    if (rule_named(finding.rule).of_one_result && finding.confidence == Confidence::kProved &&
+        run.plan.failure.happened && run.plan.gpu && finding.bytes > run.plan.gpu->capacity_bytes)
       return &finding;
   }
   return nullptr;
@@ -76,8 +76,8 @@ const Finding* leak_that_fills(const PlannedRun& run) {
   const Plan& plan = run.plan;
   for (const Finding& finding : run.judgement.findings) {
     if (topic_of(finding) == Topic::kGrowth && finding.severity == Severity::kError &&
-        finding.confidence == Confidence::kProved && finding.number("full_at_step") && plan.failed && plan.gpu &&
-        finding.device == plan.device &&
+        finding.confidence == Confidence::kProved && finding.number("full_at_step") && plan.failure.happened &&
+        plan.gpu && finding.device == plan.device &&
         plan.most_needed() <= plan.gpu->capacity_bytes + std::min(finding.bytes, plan.most_needed()))
       return &finding;
   }
@@ -90,9 +90,9 @@ void try_against_leak(const Reruns& reruns, const ProcessSummary& told, const Fi
   std::erase_if(graphs.offers, [](const Offer& offer) { return !offer.answers; });
   add_remedies(reruns, graphs, plan, {});
   if (plan.fits_with_something()) return;
-  plan.changes_skipped = fmt::format(
+  plan.tried.skipped = fmt::format(
       "No other change was tried: without the {} that pile up (memory/leak) it needs {}, which fits; --try tries them.",
-      format_bytes(leak.bytes), format_bytes(plan.needed_bytes - std::min(plan.needed_bytes, leak.bytes)));
+      format_bytes(leak.bytes), format_bytes(plan.need.bytes - std::min(plan.need.bytes, leak.bytes)));
 }
 
 void try_what_helps(const PlanQuestion& question, const DryRunResult& first, const ProcessSummary& told,
@@ -103,8 +103,8 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   // it did not come to its end: nothing can be said of changes to it
   if (!fails && !has_room(plan.verdict) && plan.verdict != Verdict::kFitsUntil) {
     if (!question.vary.empty()) {
-      plan.vary.emplace().name = question.vary;
-      plan.vary->why_not = "it was not searched for, because the program does not run to its end as it is";
+      plan.tried.vary.emplace().name = question.vary;
+      plan.tried.vary->why_not = "it was not searched for, because the program does not run to its end as it is";
     }
     return;
   }
@@ -117,7 +117,7 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   if (const Finding* blown_up = larger_than_gpu(run);
       blown_up != nullptr && fails && !question.try_changes && question.vary.empty()) {
     const std::string better = blown_up->tries.empty() ? "Make it in parts." : blown_up->tries.front().what;
-    plan.changes_skipped =
+    plan.tried.skipped =
         fmt::format("{} Nothing else was tried, because one result of {} is larger than the GPU; --try tries changes.",
                     better, format_bytes(blown_up->bytes));
     return add_where(plan);
@@ -125,7 +125,7 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   if (fails && reruns.say_verdict) reruns.say_verdict(plan);
   const bool takes_long = first.seconds > kLongestToRepeat && !question.try_changes;
   if (takes_long && (wants_changes || question.vary.empty()))
-    plan.changes_skipped =
+    plan.tried.skipped =
         fmt::format("The program took {:.0f} s and was not run again with changes; --try does.", first.seconds);
   if (const Finding* leak = leak_that_fills(run);
       leak != nullptr && fails && !question.try_changes && question.vary.empty()) {
@@ -133,18 +133,18 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
     return;  // no GPU is large enough for long
   }
   if (const std::string why_not = why_no_batch_is_enough(plan); fails && question.vary.empty() && !why_not.empty()) {
-    PlanVary& vary = plan.vary.emplace();
+    PlanVary& vary = plan.tried.vary.emplace();
     vary.name = "batch size";
     vary.why_not = why_not;
   }
-  const bool searches = wants_search && !plan.vary && (!takes_long || !question.vary.empty());
+  const bool searches = wants_search && !plan.tried.vary && (!takes_long || !question.vary.empty());
   const auto search = [&] { add_search(reruns, question.vary, told, plan); };
   if (searches && (!wants_changes || takes_long || !question.vary.empty())) search();
   if (wants_changes && !takes_long) {
-    add_remedies(reruns, told, plan, searches && !plan.vary ? search : std::function<void()>());
-    if (fails && plan.vary && plan.vary->why_not.empty()) add_jointly(reruns, told, plan);
+    add_remedies(reruns, told, plan, searches && !plan.tried.vary ? search : std::function<void()>());
+    if (fails && plan.tried.vary && plan.tried.vary->why_not.empty()) add_jointly(reruns, told, plan);
   }
-  if (fails && !(in_cut_loop && plan.needed_at_end_bytes == 0)) add_where(plan);
+  if (fails && !(in_cut_loop && plan.growth.needed_at_end_bytes == 0)) add_where(plan);
 }
 
 }  // namespace
@@ -197,7 +197,7 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
   run->judgement = judge(run->trace);
   run->needs = needs_of(run->trace, !first.main()->died_of_memory());
   run->plan = describe(question, first, told, *run, first.interrupted);
-  run->plan.needed_is_least = run->plan.failed && (!overcommitted || overcommitted->interrupted);
+  run->plan.need.is_least = run->plan.failure.happened && (!overcommitted || overcommitted->interrupted);
   weaken_failures(run->plan, run->judgement.findings);
   weigh_leaks(run->plan, run->judgement.findings);
   learn_sizing(question, first, may_again && !question.no_try, reruns, *run);
@@ -206,7 +206,7 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
     try_what_helps(question, first, *told.main(), reruns, *run);
     if (first.seconds <= kLongestToRepeat || question.try_changes) add_ranks(reruns, *told.main(), run->plan);
   }
-  run->plan.interrupted = reruns.interrupted();
+  run->plan.run.interrupted = reruns.interrupted();
   return run;
 }
 

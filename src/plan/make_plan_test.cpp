@@ -12,8 +12,8 @@ TEST(MakePlan, AProgramThatFitsIsNotRunAgain) {
   program.batch = [](const Attempt&) { return 2; };
   const Plan plan = program.plan(program.question());
   EXPECT_EQ(plan.verdict, Verdict::kFits);
-  EXPECT_EQ(plan.needed_bytes, 2 * kGiB + kContextBytes);
-  EXPECT_EQ(plan.spare_bytes(), 8 * kGiB - plan.needed_bytes);
+  EXPECT_EQ(plan.need.bytes, 2 * kGiB + kContextBytes);
+  EXPECT_EQ(plan.spare_bytes(), 8 * kGiB - plan.need.bytes);
   EXPECT_TRUE(program.attempts.empty());
 }
 
@@ -29,10 +29,10 @@ TEST(MakePlan, WhatDoesNotFitIsRunOnALargerGpuToLearnHowMuchItNeeds) {
   question.no_try = true;
   const Plan plan = program.plan(question);
   EXPECT_EQ(plan.verdict, Verdict::kDoesNotFit);
-  EXPECT_EQ(plan.needed_bytes, 9 * kGiB + kContextBytes);
-  EXPECT_EQ(plan.failed_at.line, 7u);
-  EXPECT_EQ(plan.peak_allocated_bytes, 9 * kGiB);
-  EXPECT_FALSE(plan.exception.has_value());
+  EXPECT_EQ(plan.need.bytes, 9 * kGiB + kContextBytes);
+  EXPECT_EQ(plan.failure.at.line, 7u);
+  EXPECT_EQ(plan.peak.allocated_bytes, 9 * kGiB);
+  EXPECT_FALSE(plan.trouble.exception.has_value());
   ASSERT_EQ(program.attempts.size(), 1u);
   EXPECT_EQ(program.attempts.front().folder, "larger");
 }
@@ -52,7 +52,7 @@ TEST(MakePlan, TheVerdictIsSaidBeforeChangesAreTried) {
     ++said;
     runs_before = program.attempts.size();
     EXPECT_EQ(plan.verdict, Verdict::kDoesNotFit);
-    EXPECT_EQ(plan.failed_at.line, 7u);
+    EXPECT_EQ(plan.failure.at.line, 7u);
   };
   ASSERT_TRUE(make_plan(program.question(), program.first(), reruns).ok());
   EXPECT_EQ(said, 1u);
@@ -87,8 +87,8 @@ TEST(MakePlan, ASignalDuringTheSecondRunLeavesTheFirstRunsVerdict) {
     ASSERT_TRUE(made.ok());
     const Plan& plan = (*made)->plan;
     EXPECT_EQ(plan.verdict, Verdict::kDoesNotFit);
-    EXPECT_TRUE(plan.interrupted);
-    EXPECT_TRUE(plan.needed_is_least);
+    EXPECT_TRUE(plan.run.interrupted);
+    EXPECT_TRUE(plan.need.is_least);
     EXPECT_FALSE(plan.is_known_in_all());
     EXPECT_EQ(program.attempts.size(), 1u);
     EXPECT_EQ(program.told.size(), comes_far ? 1u : 2u);
@@ -118,8 +118,8 @@ TEST(MakePlan, WhatIsLearnedToItsEndIsKnown) {
   PlanQuestion question = program.question();
   question.no_try = true;
   const Plan plan = program.plan(question);
-  EXPECT_FALSE(plan.needed_is_least);
-  EXPECT_FALSE(plan.interrupted);
+  EXPECT_FALSE(plan.need.is_least);
+  EXPECT_FALSE(plan.run.interrupted);
   EXPECT_TRUE(plan.is_known_in_all());
 }
 
@@ -130,7 +130,7 @@ TEST(MakePlan, AProgramThatMayNotRunAgainIsToldAsFarAsItCame) {
   const Plan plan = program.plan(question);
   EXPECT_EQ(plan.verdict, Verdict::kDoesNotFit);
   EXPECT_TRUE(program.attempts.empty());
-  EXPECT_TRUE(plan.changes.empty());
+  EXPECT_TRUE(plan.tried.changes.empty());
 }
 
 TEST(MakePlan, AProgramThatTakesLongIsNotRunAgainWithChangesUnasked) {
@@ -139,7 +139,7 @@ TEST(MakePlan, AProgramThatTakesLongIsNotRunAgainWithChangesUnasked) {
   first.seconds = 61;
   const auto planned = make_plan(program.question(), first, program.reruns());
   ASSERT_TRUE(planned.ok());
-  EXPECT_NE((*planned)->plan.changes_skipped.find("61 s"), std::string::npos);
+  EXPECT_NE((*planned)->plan.tried.skipped.find("61 s"), std::string::npos);
   EXPECT_EQ(program.attempts.size(), 1u);
 }
 
@@ -154,7 +154,7 @@ TEST(MakePlan, WithoutAGpuTheCatalogueIsListedAndHasTheSameNumber) {
   EXPECT_EQ(plan.verdict, Verdict::kMeasured);
   EXPECT_EQ(plan.fits.size(), gpu_catalogue().size());
   for (const PlanFit& fit : plan.fits)
-    EXPECT_EQ(fit.fits, plan.needed_bytes - plan.context_bytes + fit.gpu.context_bytes <= fit.gpu.capacity_bytes)
+    EXPECT_EQ(fit.fits, plan.need.bytes - plan.context_bytes + fit.gpu.context_bytes <= fit.gpu.capacity_bytes)
         << fit.gpu.name;
 }
 
@@ -166,7 +166,7 @@ TEST(MakePlan, AnErrorOfTheProgramsOwnIsNoVerdictOnItsMemory) {
   const auto planned = make_plan(program.question(), first, program.reruns());
   ASSERT_TRUE(planned.ok());
   EXPECT_EQ((*planned)->plan.verdict, Verdict::kProgramError);
-  EXPECT_EQ((*planned)->plan.exception->type, "KeyError");
+  EXPECT_EQ((*planned)->plan.trouble.exception->type, "KeyError");
 }
 
 TEST(MakePlan, WhatCouldNotBePlannedIsNoFitAlsoWhereTheProgramWentOn) {
@@ -177,7 +177,7 @@ TEST(MakePlan, WhatCouldNotBePlannedIsNoFitAlsoWhereTheProgramWentOn) {
   auto planned = make_plan(program.question(), first, program.reruns());
   ASSERT_TRUE(planned.ok());
   EXPECT_EQ((*planned)->plan.verdict, Verdict::kUnplanned);
-  EXPECT_EQ((*planned)->plan.unplanned_line, "train.py:3");
+  EXPECT_EQ((*planned)->plan.trouble.unplanned_line, "train.py:3");
   first = MadeUpProgram::left(kGiB, false);
   first.processes.front().stopped = "after 120 seconds";
   planned = make_plan(program.question(), first, program.reruns());

@@ -331,7 +331,7 @@ Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is, std::uint64
                              main->stopped),
                  {},
                  {}};
-  for (const PlanPhase& phase : as_is.phases) {
+  for (const PlanPhase& phase : as_is.run.phases) {
     // Inference is named so by what did not come later; a run that leaves no phases at all is none of ours.
     if (phase.name == "inference" || main->phases.empty()) continue;
     if (std::find(main->phases.begin(), main->phases.end(), phase.name) == main->phases.end())
@@ -339,17 +339,17 @@ Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is, std::uint64
   }
   if (!trace || trace->devices.empty()) return Error{"what the program left could not be read", {}, {}};
   Needs needs = needs_of(*trace, main->failures == 0);
-  if (as_is.grows) add_growth(*trace, needs);
+  if (as_is.growth.is_there) add_growth(*trace, needs);
   if (!main->stopped.empty() && as_is.gpu) add_cut_loops(*trace, *main, as_is.gpu->capacity_bytes, needs);
   return needs;
 }
 
 std::uint64_t steps_of_trial(const Plan& as_is, std::uint64_t many) {
   constexpr std::uint64_t kLeast = 3, kLeastOfSeveral = 2;
-  if (as_is.steps == 0) return as_is.steps_to_repeat();
+  if (as_is.run.steps == 0) return as_is.steps_to_repeat();
   const std::uint64_t steps = std::max(kLeast, as_is.steps_to_repeat());
   // what grows does so with the batches, and shows in as many steps as before
-  return many <= 1 || as_is.grows ? steps : std::max(kLeastOfSeveral, (steps + many - 1) / many);
+  return many <= 1 || as_is.growth.is_there ? steps : std::max(kLeastOfSeveral, (steps + many - 1) / many);
 }
 
 std::optional<Needs> needs_under(const SettingChanges& changes, const Trace& trace, const Needs& as_run) {

@@ -83,7 +83,7 @@ Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is, std::uint64
 // Of a rerun that fits: does it fit to its end? Memory that grows with it does where the run came to its end, or where its loop is known to end before the device is full.
 inline bool fits_to_the_end(const Needs& needs, const ProcessSummary& run, const Plan& as_is) {
   if (!needs.fits || needs.grows_bytes == 0 || run.stopped.empty()) return needs.fits;
-  const std::uint64_t steps = run.loop.steps != 0 ? run.loop.steps : as_is.loop.steps;
+  const std::uint64_t steps = run.loop.steps != 0 ? run.loop.steps : as_is.growth.loop.steps;
   return needs.grows_by_steps && steps != 0 && needs.full_at(as_is.gpu->capacity_bytes) >= steps;
 }
 

@@ -174,9 +174,9 @@ TEST(Needs, OfARerunThatDidNotComeAsFarAreNotKnown) {
     rerun.processes.front().stopped = row.stopped;
     rerun.processes.front().steps = row.steps;
     Plan as_is;
-    as_is.steps = 5;
-    as_is.alike_from = row.alike_from;
-    as_is.stopped = row.as_is_stopped;
+    as_is.run.steps = 5;
+    as_is.run.alike_from = row.alike_from;
+    as_is.run.stopped = row.as_is_stopped;
     const Result<Needs> needs = needs_of(rerun, as_is);
     EXPECT_EQ(needs ? "" : needs.error().what, row.why);
   }

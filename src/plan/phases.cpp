@@ -71,7 +71,7 @@ class Marks {
 void describe_phases(const Facts& facts, std::size_t device_slot, bool trains, Plan& plan) {
   const Trace& trace = facts.trace;
   const std::uint16_t device = facts.usage[device_slot].device;
-  const std::uint32_t failure = plan.failed && !facts.usage[device_slot].failures.empty()
+  const std::uint32_t failure = plan.failure.happened && !facts.usage[device_slot].failures.empty()
                                     ? facts.usage[device_slot].failures.back().event
                                     : kNever;
   const Marks marks(facts, device, trains);
@@ -97,7 +97,7 @@ void describe_phases(const Facts& facts, std::size_t device_slot, bool trains, P
       look(at);
     }
     if (event.kind == EventKind::kOpBegin) continue;
-    if (at == failure && !phases.empty()) plan.failed_phase = phases[now].name;
+    if (at == failure && !phases.empty()) plan.failure.phase = phases[now].name;
     if (event.device != device || event.allocation.value == 0 || !facts.uses.is_program(event.heap)) continue;
     const Lifetime& life = facts.lifetimes.of(event.allocation);
     if (event.kind == EventKind::kAlloc && life.born == at)
@@ -109,7 +109,7 @@ void describe_phases(const Facts& facts, std::size_t device_slot, bool trains, P
   for (std::size_t phase = 0; phase < phases.size(); ++phase) {
     if (phases[phase].allocated_bytes == 0) continue;
     phases[phase].location = whereabouts(facts, device_slot, fullest[phase]).location;
-    plan.phases.push_back(std::move(phases[phase]));
+    plan.run.phases.push_back(std::move(phases[phase]));
   }
 }
 

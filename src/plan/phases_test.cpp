@@ -20,7 +20,7 @@ std::vector<PlanPhase> phases_of(bool trains) {
   const Facts facts(trace, {});
   Plan plan;
   describe_phases(facts, 0, trains, plan);
-  return plan.phases;
+  return plan.run.phases;
 }
 
 TEST(Phases, EachHasItsFullestMomentAndTheLineOfIt) {
@@ -52,7 +52,7 @@ std::vector<std::string> told(const std::string& lines) {
   Plan plan;
   describe_phases(facts, 0, true, plan);
   std::vector<std::string> all;
-  for (const PlanPhase& phase : plan.phases)
+  for (const PlanPhase& phase : plan.run.phases)
     all.push_back(phase.name + " " + std::to_string(phase.allocated_bytes / kMiB) + " " +
                   std::to_string(phase.location.line));
   return all;

@@ -29,6 +29,13 @@ std::string_view name_of(Verdict verdict) { return kNames[static_cast<std::size_
 
 std::string_view name_of(StoppedBy by) { return kStops[static_cast<std::size_t>(by)]; }
 
+std::string_view name_of(NoteKind kind) {
+  constexpr std::array<std::string_view, 5> kKinds = {"instead", "mode", "skipped", "kernel", "value"};
+  return kKinds[static_cast<std::size_t>(kind)];
+}
+
+std::string_view name_of(ChangeKind kind) { return kind == ChangeKind::kSetting ? "setting" : "program"; }
+
 PlanGpu plan_gpu(const Gpu& gpu) {
   const std::string name = gpu.name.empty() ? describe(gpu) : std::string(gpu.full_name);
   return {name, gpu.capacity_bytes, std::string(to_string(gpu.capacity_source)), gpu.context_bytes,
@@ -48,7 +55,7 @@ std::string beside_verdict(const Plan& plan) {
 
 std::vector<Try> tries_of(const Plan& plan) {
   std::vector<Try> tries;
-  for (const PlanChange& change : plan.changes) {
+  for (const PlanChange& change : plan.tried.changes) {
     const std::uint64_t saved_bytes = plan.saved_bytes(change);
     if (saved_bytes == 0) continue;
     const std::string what = change.what + (change.detail.empty() ? "" : " (" + change.detail + ")");
@@ -59,9 +66,11 @@ std::vector<Try> tries_of(const Plan& plan) {
       tries.push_back({what + "; by a dry run it saves " + format_bytes(saved_bytes) + ", which is not enough alone.",
                        std::nullopt, 0, true});
   }
-  if (plan.vary && plan.vary->largest_fitting != 0 && plan.vary->largest_fitting < plan.vary->current) {
-    tries.push_back({"Use " + plan.vary->name + " = " + std::to_string(plan.vary->largest_fitting) + "; it then fits.",
-                     true, 0, true});
+  if (plan.tried.vary && plan.tried.vary->largest_fitting != 0 &&
+      plan.tried.vary->largest_fitting < plan.tried.vary->current) {
+    tries.push_back(
+        {"Use " + plan.tried.vary->name + " = " + std::to_string(plan.tried.vary->largest_fitting) + "; it then fits.",
+         true, 0, true});
   }
   return tries;
 }

@@ -84,9 +84,17 @@ struct PlanModule {
   std::vector<std::pair<std::string, std::uint64_t>> live;  // by category, most first
 };
 
-// What the dry run had to assume or leave out.
+// What the dry run had to assume or leave out, in the order in which it is told.
+enum class NoteKind : std::uint8_t {
+  kInstead,  // something else was run
+  kMode,     // how the run was made
+  kSkipped,  // it was not done
+  kKernel,   // what a kernel takes is not known
+  kValue,    // a value was not computed
+};
+std::string_view name_of(NoteKind kind);  // "instead"
 struct PlanNote {
-  std::string kind;  // instead, value, skipped, kernel, mode
+  NoteKind kind = NoteKind::kMode;
   std::string text;
   std::string line;  // "train.py:12"; may be empty
   std::uint64_t count = 1;
@@ -110,9 +118,15 @@ struct PlanFilling {
   std::uint64_t took_less_bytes = 0;
 };
 
+enum class ChangeKind : std::uint8_t {
+  kSetting,  // replayed
+  kProgram,  // dry-run again
+};
+std::string_view name_of(ChangeKind kind);  // "setting"
+
 // A change that was tried, and what the program needs with it.
 struct PlanChange {
-  std::string kind;    // setting (replayed), program (dry-run again)
+  ChangeKind kind = ChangeKind::kProgram;
   std::string what;    // as an instruction: "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
   std::string detail;  // what was done, for example which layers; may be empty
   bool tried = true;   // false: see why_not
@@ -255,82 +269,121 @@ struct PlanDevice {
   std::uint64_t reserved_bytes = 0;
 };
 
-struct Plan {
-  Verdict verdict = Verdict::kFits;
-  std::vector<std::string> command;
-  int exit_status = 0;              // the program's own; 128 + N: signal N
-  std::optional<PlanGpu> gpu;       // none: it was not named; of several the one that the plan is about
-  std::uint64_t device = 0;         // its number
-  std::vector<PlanDevice> devices;  // all, where there are several
-  std::uint64_t context_bytes = 0;
+// How much it needs of the GPU's memory, the context counted.
+struct PlanNeed {
   // the smallest GPU on which the same requests are all served, PyTorch giving its cache back where that helps
-  std::uint64_t needed_bytes = 0;
+  std::uint64_t bytes = 0;
   // the same where sizes of requests are estimates: with all at their least, and at their most; 0: nothing is estimated
-  std::uint64_t needed_least_bytes = 0, needed_most_bytes = 0;
+  std::uint64_t least_bytes = 0, most_bytes = 0;
   std::vector<PlanEstimate> estimates;  // the largest first
-  PlanPeakEnd peak_least, peak_most;
+  bool is_least = false;                // it ran out of memory, and no run went on after that to its end
+  // the most that processes which ran at one time take, each counted at its fullest; 0: one alone
+  std::uint64_t together_bytes = 0;
   // what was taken of this one at the fullest: the context, PyTorch's segments, what others took
   std::uint64_t taken_bytes = 0;
-  bool needed_is_least = false;   // it ran out of memory, and no run went on after that to its end
-  bool interrupted = false;       // a signal from outside ended the plan before all its runs were made
   std::uint64_t limit_bytes = 0;  // the program's own limit on PyTorch's memory; 0: none
-  std::uint64_t peak_allocated_bytes = 0;
-  std::uint64_t peak_reserved_bytes = 0;
-  std::uint64_t peak_outside_bytes = 0;  // taken beside PyTorch's allocator, the context apart
-  std::vector<std::pair<std::string, std::uint64_t>> live_at_peak;  // by category, the fixed order of accounts
-  std::vector<PlanModule> modules;                                  // at the peak, most bytes first
-  std::vector<PlanPhase> phases;                                    // in the order in which the program came to them
-  std::string failed_phase;                                         // the one that ran out of memory
-  std::vector<std::string>
-      not_reached;  // what the program's own files have and the run did not come to: "saving (train.py:80)"
+  std::optional<PlanFilling> filling;
+};
 
-  std::string framework;         // whose pool it is: jax, tensorflow; empty: PyTorch's caching allocator
-  std::uint64_t pool_bytes = 0;  // of such a pool: the smallest that serves all
-  double pool_share = 1;         // of the GPU, what the pool may take
+struct PlanPeak {
+  std::uint64_t allocated_bytes = 0, reserved_bytes = 0;
+  std::uint64_t outside_bytes = 0;                          // taken beside PyTorch's allocator, the context apart
+  std::vector<std::pair<std::string, std::uint64_t>> live;  // by category, the fixed order of accounts
+  std::vector<PlanModule> modules;                          // most bytes first
+  PlanPeakEnd least, most;
+};
 
-  bool failed = false;  // a request could not be served and the program ended of it
-  Location failed_at;
-  std::uint64_t failed_in_step = 0;  // from 1; 0: no step was seen to end after it, not within one, or not failed
-  std::uint64_t steps_before_failure = 0;
-  std::uint64_t caught_failures = 0;  // the program went on after them
-  std::uint64_t steps = 0;            // optimizer steps seen
-  std::uint64_t optimizers = 0;       // where several take turns: a step is one round of all of them
-  std::uint64_t most_turns = 0;       // of several optimizers: steps of the one that made most
-  std::uint64_t least_turns = 0;      // and of the one that made least
-  std::uint64_t alike_from = 0;       // all later steps took the same; 0: not known
-  std::string stopped;                // "after 8 optimizer steps"; empty: the program ended by itself
+// Of a framework that takes its memory as one pool.
+struct PlanPool {
+  std::string framework;    // whose it is: jax, tensorflow; empty: PyTorch's caching allocator
+  std::uint64_t bytes = 0;  // the smallest that serves all
+  double share = 1;         // of the GPU, what the pool may take
+};
+
+struct PlanFailure {
+  bool happened = false;  // a request could not be served and the program ended of it
+  Location at;
+  std::uint64_t in_step = 0;  // from 1; 0: no step was seen to end after it, not within one, or not failed
+  std::uint64_t steps_before = 0;
+  std::uint64_t caught = 0;  // the program went on after them
+  std::string phase;         // the one that ran out of memory
+};
+
+// How far the program was run, and what it did.
+struct PlanRun {
+  int exit_status = 0;            // the program's own; 128 + N: signal N
+  std::uint64_t steps = 0;        // optimizer steps seen
+  std::uint64_t optimizers = 0;   // where several take turns: a step is one round of all of them
+  std::uint64_t most_turns = 0;   // of several optimizers: steps of the one that made most
+  std::uint64_t least_turns = 0;  // and of the one that made least
+  std::uint64_t alike_from = 0;   // all later steps took the same; 0: not known
+  std::string stopped;            // "after 8 optimizer steps"; empty: the program ended by itself
   StoppedBy stopped_by = StoppedBy::kItself;
   bool stop_asked = false;  // there, because the user said how far to go (--steps, --seconds)
   std::string how;          // fake, real
   double seconds = 0;
   std::uint64_t operations = 0;
-  std::uint64_t processes = 1;  // that used the GPU; the plan is about the one that needs most
-  // the most that processes which ran at one time take, each counted at its fullest; 0: one alone
-  std::uint64_t together_bytes = 0;
+  std::uint64_t processes = 1;    // that used the GPU; the plan is about the one that needs most
+  bool interrupted = false;       // a signal from outside ended the plan before all its runs were made
+  std::vector<PlanPhase> phases;  // in the order in which the program came to them
+  // what the program's own files have and the run did not come to: "saving (train.py:80)"
+  std::vector<std::string> not_reached;
+};
+
+// What went wrong that is no want of memory.
+struct PlanTrouble {
   std::optional<PlanException> exception;
   std::string unplanned;       // kUnplanned: why; may be known of a program that did not fit, too
   std::string unplanned_line;  // "train.py:12"; may be empty
   // the program failed, and may have for a value that was not computed, which it last read here
   std::string stand_in_line;
-  std::uint64_t until_step = 0;    // kFitsUntil: about the last that fits
+};
+
+// Memory that is kept, round after round.
+struct PlanGrowth {
+  std::uint64_t until = 0;         // kFitsUntil: about the last step that fits
   std::uint64_t until_latest = 0;  // by the slower growth, where it is not even
-  std::string until_unit;          // what is counted: step, round
+  std::string unit;                // what is counted: step, round
   PlanLoop loop;
   // where memory grows and the loop ends before the GPU is full: about what is needed when it ends; 0: another case
   std::uint64_t needed_at_end_bytes = 0;
-  bool grows = false;  // a line keeps what it makes, round after round; not in the report, whose findings say it
+  bool is_there = false;  // a line keeps what it makes, round after round; not in the report, whose findings say it
   // and goes on past what was run: bytes a round, and the rounds that were run; 0: it does not; not in the report
-  std::uint64_t grows_bytes = 0, grown_rounds = 0;
+  std::uint64_t bytes_a_round = 0, rounds = 0;
+};
 
-  std::vector<PlanFit> fits;  // without a GPU: the catalogue
+// What would make it fit, or need less.
+struct PlanTried {
   std::vector<PlanChange> changes;
-  std::string changes_skipped;  // why no change was tried where one would be; may be empty
+  std::string skipped;  // why no change was tried where one would be; may be empty
   std::optional<PlanVary> vary;
   std::optional<PlanJointly> jointly;
   std::vector<PlanWhere> where;  // of a program that does not fit: the smallest GPUs on which it does
-  std::optional<PlanFilling> filling;
+};
+
+// What somebody allowed the program (plan/limits.h).
+struct PlanLimits {
   std::optional<PlanBudget> budget;
   std::optional<PlanComparison> comparison;
+};
+
+struct Plan {
+  Verdict verdict = Verdict::kFits;
+  std::vector<std::string> command;
+  std::optional<PlanGpu> gpu;       // none: it was not named; of several the one that the plan is about
+  std::uint64_t device = 0;         // its number
+  std::vector<PlanDevice> devices;  // all, where there are several
+  std::uint64_t context_bytes = 0;
+  PlanNeed need;
+  PlanPeak peak;
+  PlanPool pool;
+  PlanFailure failure;
+  PlanRun run;
+  PlanTrouble trouble;
+  PlanGrowth growth;
+  std::vector<PlanFit> fits;  // without a GPU: the catalogue
+  PlanTried tried;
+  PlanLimits limits;
   PlanVersions versions;
   std::vector<PlanNote> notes;
   PlanEffects effects;
@@ -338,60 +391,63 @@ struct Plan {
   std::string trace;  // file name in the folder of the trace that the report is about
 
   // Its numbers are of a part of the program, and nobody asked for a part.
-  bool ends_early() const { return !stopped.empty() && !stop_asked; }
+  bool ends_early() const { return !run.stopped.empty() && !run.stop_asked; }
   // What it says holds only in part: it was stopped unasked, a value that was not computed decided something, or it sizes itself by a GPU that was not named.
   bool holds_in_part() const {
     for (const PlanNote& note : notes) {
-      if (note.kind == "value" && !note.verdict.empty()) return true;
+      if (note.kind == NoteKind::kValue && !note.verdict.empty()) return true;
     }
-    return ends_early() || (!gpu && filling);
+    return ends_early() || (!gpu && need.filling);
   }
   std::uint64_t missing_bytes() const {
-    return gpu && needed_bytes > gpu->capacity_bytes ? needed_bytes - gpu->capacity_bytes : 0;
+    return gpu && need.bytes > gpu->capacity_bytes ? need.bytes - gpu->capacity_bytes : 0;
   }
   std::uint64_t spare_bytes() const {
     return gpu && gpu->capacity_bytes > whole_need() ? gpu->capacity_bytes - whole_need() : 0;
   }
-  std::uint64_t most_needed() const { return needed_bytes > needed_most_bytes ? needed_bytes : needed_most_bytes; }
-  std::uint64_t whole_need() const { return most_needed() > together_bytes ? most_needed() : together_bytes; }
+  std::uint64_t most_needed() const { return need.bytes > need.most_bytes ? need.bytes : need.most_bytes; }
+  std::uint64_t whole_need() const { return most_needed() > need.together_bytes ? most_needed() : need.together_bytes; }
   // With what is estimated at its least it fits, and not at its most.
   bool is_undecided() const {
-    return gpu && verdict == Verdict::kTight && needed_least_bytes <= gpu->capacity_bytes &&
-           needed_most_bytes > gpu->capacity_bytes;
+    return gpu && verdict == Verdict::kTight && need.least_bytes <= gpu->capacity_bytes &&
+           need.most_bytes > gpu->capacity_bytes;
   }
   // For a run that shows as much as this one: past the last step where the program ended by itself; of a program that was stopped the steps that were alike need not all be seen.
   std::uint64_t steps_to_repeat() const {
-    if (stopped.empty()) return steps + 1;
-    return ends_with_alike_steps() ? alike_from + 1 : steps;
+    if (run.stopped.empty()) return run.steps + 1;
+    return ends_with_alike_steps() ? run.alike_from + 1 : run.steps;
   }
   // Several optimizers that do not step equally often: there is no round of all of them.
   bool has_unequal_optimizers() const {
-    return optimizers > 1 && most_turns != 0 && (most_turns > least_turns + 1 || steps > least_turns + 1);
+    return run.optimizers > 1 && run.most_turns != 0 &&
+           (run.most_turns > run.least_turns + 1 || run.steps > run.least_turns + 1);
   }
   // What it needs in all, or only as far as it was run?
-  bool is_known_in_all() const { return !needed_is_least && (stopped.empty() || ends_with_alike_steps()); }
-  bool ends_with_alike_steps() const { return alike_from != 0 && !grows && alike_from + 1 < steps; }
+  bool is_known_in_all() const { return !need.is_least && (run.stopped.empty() || ends_with_alike_steps()); }
+  bool ends_with_alike_steps() const {
+    return run.alike_from != 0 && !growth.is_there && run.alike_from + 1 < run.steps;
+  }
   // About the round in which a device of that size is full, as the program is; 0: nothing grows past what was run.
   std::uint64_t full_at(std::uint64_t capacity, std::uint64_t needed, double share) const {
-    return grows_bytes == 0 ? 0 : grown_rounds + room_to_grow(capacity, needed, share) / grows_bytes;
+    return growth.bytes_a_round == 0 ? 0 : growth.rounds + room_to_grow(capacity, needed, share) / growth.bytes_a_round;
   }
   // Of a device of that size, how much more may be allocated: of a pool, until its share is full.
   std::uint64_t room_to_grow(std::uint64_t capacity, std::uint64_t needed, double share) const {
-    if (framework.empty()) return capacity > needed ? capacity - needed : 0;
+    if (pool.framework.empty()) return capacity > needed ? capacity - needed : 0;
     const auto limit = static_cast<std::uint64_t>(static_cast<double>(capacity) * share);
-    const std::uint64_t beside = context_bytes + peak_outside_bytes,
+    const std::uint64_t beside = context_bytes + peak.outside_bytes,
                         room = std::min(limit, capacity > beside ? capacity - beside : 0);
-    return room > pool_bytes ? room - pool_bytes : 0;
+    return room > pool.bytes ? room - pool.bytes : 0;
   }
   // Is there a change, or a batch, with which a run fits?
   bool fits_with_something() const {
-    for (const PlanChange& change : changes) {
+    for (const PlanChange& change : tried.changes) {
       if (change.fits) return true;
     }
-    return vary && vary->largest_fitting != 0;
+    return tried.vary && tried.vary->largest_fitting != 0;
   }
   std::uint64_t saved_bytes(const PlanChange& change) const {
-    return change.tried && change.needed_bytes < needed_bytes ? needed_bytes - change.needed_bytes : 0;
+    return change.tried && change.needed_bytes < need.bytes ? need.bytes - change.needed_bytes : 0;
   }
 };
 

@@ -10,6 +10,10 @@ template <>
 inline constexpr std::size_t kValueCount<Verdict> = static_cast<std::size_t>(Verdict::kInterrupted) + 1;
 template <>
 inline constexpr std::size_t kValueCount<StoppedBy> = static_cast<std::size_t>(StoppedBy::kSeconds) + 1;
+template <>
+inline constexpr std::size_t kValueCount<NoteKind> = static_cast<std::size_t>(NoteKind::kValue) + 1;
+template <>
+inline constexpr std::size_t kValueCount<ChangeKind> = static_cast<std::size_t>(ChangeKind::kProgram) + 1;
 
 void fields(auto& archive, Location& location) {
   archive("file", location.file);
@@ -175,70 +179,70 @@ void fields(Archive& archive, Plan& plan) {
   if constexpr (!Archive::kWrites) plan.verdict = Verdict::kInterrupted;  // for a word that is not known
   archive("verdict", plan.verdict);
   archive("command", plan.command);
-  archive("exit_status", plan.exit_status);
+  archive("exit_status", plan.run.exit_status);
   archive("gpu", plan.gpu);
   archive("device", plan.device);
   archive("devices", plan.devices);
   archive("context", plan.context_bytes);
-  archive("needed", plan.needed_bytes);
-  archive("needed_least", plan.needed_least_bytes);
-  archive("needed_most", plan.needed_most_bytes);
-  archive("estimates", plan.estimates);
-  archive("together", plan.together_bytes);
-  archive("taken", plan.taken_bytes);
-  archive("limit", plan.limit_bytes);
+  archive("needed", plan.need.bytes);
+  archive("needed_least", plan.need.least_bytes);
+  archive("needed_most", plan.need.most_bytes);
+  archive("estimates", plan.need.estimates);
+  archive("together", plan.need.together_bytes);
+  archive("taken", plan.need.taken_bytes);
+  archive("limit", plan.need.limit_bytes);
   bool is_there = true;
   archive.group("peak", is_there, [&](auto& peak) {
-    peak("allocated", plan.peak_allocated_bytes);
-    peak("reserved", plan.peak_reserved_bytes);
-    peak("outside_framework", plan.peak_outside_bytes);
-    peak("live", plan.live_at_peak);
-    peak("allocated_least", plan.peak_least.allocated_bytes);
-    peak("allocated_most", plan.peak_most.allocated_bytes);
-    peak("reserved_least", plan.peak_least.reserved_bytes);
-    peak("reserved_most", plan.peak_most.reserved_bytes);
+    peak("allocated", plan.peak.allocated_bytes);
+    peak("reserved", plan.peak.reserved_bytes);
+    peak("outside_framework", plan.peak.outside_bytes);
+    peak("live", plan.peak.live);
+    peak("allocated_least", plan.peak.least.allocated_bytes);
+    peak("allocated_most", plan.peak.most.allocated_bytes);
+    peak("reserved_least", plan.peak.least.reserved_bytes);
+    peak("reserved_most", plan.peak.most.reserved_bytes);
   });
-  bool has_pool = !plan.framework.empty();
+  bool has_pool = !plan.pool.framework.empty();
   archive.group("pool", has_pool, [&](auto& pool) {
-    pool("framework", plan.framework);
-    pool("needed", plan.pool_bytes);
-    pool("share", plan.pool_share);
+    pool("framework", plan.pool.framework);
+    pool("needed", plan.pool.bytes);
+    pool("share", plan.pool.share);
   });
-  archive("modules", plan.modules);
-  archive("phases", plan.phases);
-  archive("failed_phase", plan.failed_phase);
-  archive("not_reached", plan.not_reached);
-  archive.group("failure", plan.failed, [&](auto& failure) {
-    failure("step", plan.failed_in_step);
-    failure("steps_before", plan.steps_before_failure);
-    failure("location", plan.failed_at);
+  archive("modules", plan.peak.modules);
+  archive("phases", plan.run.phases);
+  archive("failed_phase", plan.failure.phase);
+  archive("not_reached", plan.run.not_reached);
+  archive.group("failure", plan.failure.happened, [&](auto& failure) {
+    failure("step", plan.failure.in_step);
+    failure("steps_before", plan.failure.steps_before);
+    failure("location", plan.failure.at);
   });
-  archive("caught_failures", plan.caught_failures);
-  archive("steps", plan.steps);
-  archive("optimizers", plan.optimizers);
-  archive("needed_is_least", plan.needed_is_least);
-  archive("alike_from", plan.alike_from);
-  archive("interrupted", plan.interrupted);
-  archive("most_turns", plan.most_turns);
-  archive("least_turns", plan.least_turns);
-  archive("stopped", plan.stopped);
-  archive("stopped_by", plan.stopped_by);
-  archive("stop_asked", plan.stop_asked);
-  archive("how", plan.how);
-  archive("seconds", plan.seconds);
-  archive("operations", plan.operations);
-  archive("processes", plan.processes);
-  archive("exception", plan.exception);
-  archive("unplanned", plan.unplanned);
-  archive("unplanned_line", plan.unplanned_line);
-  archive("stand_in_line", plan.stand_in_line);
-  archive("until_step", plan.until_step);
-  archive("until_latest", plan.until_latest);
-  archive("until_unit", plan.until_unit);
-  archive("loop", plan.loop);
-  archive("needed_at_end", plan.needed_at_end_bytes);
+  archive("caught_failures", plan.failure.caught);
+  archive("steps", plan.run.steps);
+  archive("optimizers", plan.run.optimizers);
+  archive("needed_is_least", plan.need.is_least);
+  archive("alike_from", plan.run.alike_from);
+  archive("interrupted", plan.run.interrupted);
+  archive("most_turns", plan.run.most_turns);
+  archive("least_turns", plan.run.least_turns);
+  archive("stopped", plan.run.stopped);
+  archive("stopped_by", plan.run.stopped_by);
+  archive("stop_asked", plan.run.stop_asked);
+  archive("how", plan.run.how);
+  archive("seconds", plan.run.seconds);
+  archive("operations", plan.run.operations);
+  archive("processes", plan.run.processes);
+  archive("exception", plan.trouble.exception);
+  archive("unplanned", plan.trouble.unplanned);
+  archive("unplanned_line", plan.trouble.unplanned_line);
+  archive("stand_in_line", plan.trouble.stand_in_line);
+  archive("until_step", plan.growth.until);
+  archive("until_latest", plan.growth.until_latest);
+  archive("until_unit", plan.growth.unit);
+  archive("loop", plan.growth.loop);
+  archive("needed_at_end", plan.growth.needed_at_end_bytes);
   archive("fits", plan.fits);
-  archive.each("changes", plan.changes, [&](auto& inside, PlanChange& change) {
+  archive.each("changes", plan.tried.changes, [&](auto& inside, PlanChange& change) {
     inside("kind", change.kind);
     inside("what", change.what);
     inside("detail", change.detail);
@@ -258,17 +262,17 @@ void fields(Archive& archive, Plan& plan) {
     inside("until", change.until);
     inside("until_unit", change.until_unit);
   });
-  archive("changes_skipped", plan.changes_skipped);
-  archive("vary", plan.vary);
-  archive("jointly", plan.jointly);
-  archive.each("where", plan.where, [&](auto& inside, PlanWhere& where) {
+  archive("changes_skipped", plan.tried.skipped);
+  archive("vary", plan.tried.vary);
+  archive("jointly", plan.tried.jointly);
+  archive.each("where", plan.tried.where, [&](auto& inside, PlanWhere& where) {
     inside("gpu", where.gpu);
     inside("with", where.with);
     inside("until", where.until);
   });
-  archive("filling", plan.filling);
-  if (!Archive::kWrites || plan.budget) archive("budget", plan.budget);
-  if (!Archive::kWrites || plan.comparison) archive("comparison", plan.comparison);
+  archive("filling", plan.need.filling);
+  if (!Archive::kWrites || plan.limits.budget) archive("budget", plan.limits.budget);
+  if (!Archive::kWrites || plan.limits.comparison) archive("comparison", plan.limits.comparison);
   if (!Archive::kWrites || !plan.versions.faultline.empty()) archive("versions", plan.versions);
   archive("notes", plan.notes);
   archive("effects", plan.effects);

@@ -43,7 +43,12 @@ bool fits(const Plan& plan, const Needs& needs) { return needs.most_needed_bytes
 void add_more(const Reruns& reruns, std::uint64_t now, Plan& plan) {
   reruns.tell(fmt::format("trying it on {}, {} and {} GPUs", 2 * now, 4 * now, 8 * now));
   for (const Tried& tried : try_numbers(reruns, plan, {2 * now, 4 * now, 8 * now})) {
-    PlanChange change{"program", fmt::format("Run it on {} GPUs instead of {}", tried.ranks, now), {}, false, false, 0,
+    PlanChange change{ChangeKind::kProgram,
+                      fmt::format("Run it on {} GPUs instead of {}", tried.ranks, now),
+                      {},
+                      false,
+                      false,
+                      0,
                       {}};
     if (!tried.needs) {
       change.why_not = tried.needs.error().what;
@@ -55,7 +60,7 @@ void add_more(const Reruns& reruns, std::uint64_t now, Plan& plan) {
     }
     const bool enough = change.fits;
     if (change.tried && plan.saved_bytes(change) == 0) return;  // more of them are no help
-    plan.changes.push_back(std::move(change));
+    plan.tried.changes.push_back(std::move(change));
     if (enough) return;
   }
 }
@@ -64,7 +69,7 @@ void add_fewer(const Reruns& reruns, std::uint64_t now, Plan& plan) {
   std::vector<std::uint64_t> numbers;
   for (std::uint64_t ranks = now / 2; ranks != 0 && numbers.size() < kMostTries; ranks /= 2) numbers.push_back(ranks);
   reruns.tell("trying it on fewer GPUs");
-  std::uint64_t fewest = now, fewest_bytes = plan.needed_bytes;
+  std::uint64_t fewest = now, fewest_bytes = plan.need.bytes;
   std::string text;
   for (const Tried& tried : try_numbers(reruns, plan, numbers)) {
     if (!tried.needs) {
@@ -80,7 +85,7 @@ void add_fewer(const Reruns& reruns, std::uint64_t now, Plan& plan) {
     fewest_bytes = tried.needs->needed_bytes();
   }
   if (text.empty()) text = fewest == 1 ? "" : ", the fewest that were tried";
-  plan.notes.push_back({"mode",
+  plan.notes.push_back({NoteKind::kMode,
                         fmt::format("it fits on {} GPU{}, where each needs {}{}", fewest, fewest == 1 ? "" : "s",
                                     format_bytes(fewest_bytes), text),
                         "", 1});

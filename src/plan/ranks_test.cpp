@@ -41,7 +41,7 @@ struct Sharded : MadeUpProgram {
 
 std::vector<std::string> about_ranks(const Plan& plan) {
   std::vector<std::string> texts;
-  for (const PlanChange& change : plan.changes) {
+  for (const PlanChange& change : plan.tried.changes) {
     if (change.what.starts_with("Run it on"))
       texts.push_back(change.what + (change.fits ? ": fits" : change.tried ? ": not enough" : ": " + change.why_not));
   }

@@ -62,7 +62,7 @@ class RemedySearch {
  private:
   const Offer& offer(std::size_t number) const { return offers_[number]; }
   // With the rounds of a loop that were not run.
-  std::uint64_t needed_as_is() const { return std::max(plan_.needed_bytes, plan_.needed_at_end_bytes); }
+  std::uint64_t needed_as_is() const { return std::max(plan_.need.bytes, plan_.growth.needed_at_end_bytes); }
 
   // --- sums
 
@@ -159,7 +159,7 @@ class RemedySearch {
 
   PlanChange described(const Chosen& chosen, const DryRunResult& run, Outcome& outcome) const {
     PlanChange change;
-    change.kind = "program";
+    change.kind = ChangeKind::kProgram;
     change.tried = false;
     change.begun = true;
     std::uint64_t many = 1;
@@ -251,7 +251,7 @@ class RemedySearch {
       }
       for (std::size_t at = begin; at < end; ++at) {
         Outcome outcome{sets[at], false, false, 0};
-        plan_.changes.push_back(described(sets[at], results[at - begin], outcome));
+        plan_.tried.changes.push_back(described(sets[at], results[at - begin], outcome));
         if (outcome.fits)
           reruns_.tell(fmt::format("{} fits: needs {}", label(sets[at]), format_bytes(outcome.needed_bytes)));
         learn(outcome);
@@ -425,13 +425,13 @@ class RemedySearch {
 
   void tell_what_was_left() {
     std::set<std::string> tried;
-    for (const PlanChange& change : plan_.changes) tried.insert(change.remedies.begin(), change.remedies.end());
+    for (const PlanChange& change : plan_.tried.changes) tried.insert(change.remedies.begin(), change.remedies.end());
     for (std::size_t number = 0; number < offers_.size(); ++number) {
       const Offer& one = offer(number);
       const bool strongest = number + 1 == offers_.size() || offers_[number + 1].name != one.name;
       if (one.is_searched || !strongest || !one.wants.empty() || tried.contains(one.name)) continue;
       PlanChange change;
-      change.kind = "program";
+      change.kind = ChangeKind::kProgram;
       change.what = one.what;
       change.tried = false;
       change.remedies = {one.name};
@@ -450,13 +450,14 @@ class RemedySearch {
                                   : fmt::format("by a guess it would still need about {}",
                                                 format_bytes(static_cast<std::uint64_t>(expected_bytes({number}))));
       out_of_time_ = out_of_time_ || (may_fit({number}) && !has_time());
-      plan_.changes.push_back(std::move(change));
+      plan_.tried.changes.push_back(std::move(change));
     }
-    if (out_of_time_ && plan_.changes_skipped.empty() && !reruns_.interrupted())
-      plan_.changes_skipped = "Not all was tried in the time for it; --try takes as long as it takes.";
-    std::stable_sort(plan_.changes.begin(), plan_.changes.end(), [](const PlanChange& a, const PlanChange& b) {
-      return std::pair(!a.tried, a.cost) < std::pair(!b.tried, b.cost);
-    });
+    if (out_of_time_ && plan_.tried.skipped.empty() && !reruns_.interrupted())
+      plan_.tried.skipped = "Not all was tried in the time for it; --try takes as long as it takes.";
+    std::stable_sort(plan_.tried.changes.begin(), plan_.tried.changes.end(),
+                     [](const PlanChange& a, const PlanChange& b) {
+                       return std::pair(!a.tried, a.cost) < std::pair(!b.tried, b.cost);
+                     });
   }
 
   const Reruns& reruns_;
@@ -477,14 +478,14 @@ void add_remedies(const Reruns& reruns, const ProcessSummary& as_run, Plan& plan
 }
 
 void limit_settings_by_growth(Plan& plan) {
-  for (PlanChange& change : plan.changes) {
-    if (change.kind != "setting" || !change.fits || plan.grows_bytes == 0) continue;
+  for (PlanChange& change : plan.tried.changes) {
+    if (change.kind != ChangeKind::kSetting || !change.fits || plan.growth.bytes_a_round == 0) continue;
     change.grows = true;
     const std::uint64_t full_at = plan.full_at(plan.gpu->capacity_bytes, change.most_needed(), change.pool_share);
-    if (plan.loop.steps != 0 && full_at >= plan.loop.steps) continue;
+    if (plan.growth.loop.steps != 0 && full_at >= plan.growth.loop.steps) continue;
     change.fits = false;
     change.until = full_at;
-    change.until_unit = plan.steps != 0 ? "step" : "round";
+    change.until_unit = plan.run.steps != 0 ? "step" : "round";
   }
 }
 

@@ -30,8 +30,8 @@ Plan too_large() {
   plan.command = {"python", "train.py"};
   plan.gpu = plan_gpu(gpu_of_8_gib());
   plan.context_bytes = kContextBytes;
-  plan.needed_bytes = 12 * kGiB;
-  plan.steps = 3;
+  plan.need.bytes = 12 * kGiB;
+  plan.run.steps = 3;
   return plan;
 }
 
@@ -61,7 +61,7 @@ std::vector<std::string> folders(const MadeUpProgram& program) {
 }
 
 const PlanChange* fitting(const Plan& plan) {
-  for (const PlanChange& change : plan.changes) {
+  for (const PlanChange& change : plan.tried.changes) {
     if (change.fits) return &change;
   }
   return nullptr;
@@ -82,10 +82,11 @@ TEST(Remedies, WhereNothingAloneIsEnoughTheyAreCombinedTheLeastIntrusiveFirst) {
   EXPECT_EQ(first->needed_bytes, 7 * kGiB);
   EXPECT_EQ(plan.saved_bytes(*first), 5 * kGiB);
   // Nothing that has both in it is tried any more, and each that fits is told.
-  for (const PlanChange& change : plan.changes) EXPECT_LE(change.remedies.size(), 2u) << change.what;
+  for (const PlanChange& change : plan.tried.changes) EXPECT_LE(change.remedies.size(), 2u) << change.what;
   const std::vector<Try> tries = tries_of(plan);
   EXPECT_TRUE(std::any_of(tries.begin(), tries.end(), [](const Try& one) { return one.confirmed == true; }));
-  for (const PlanChange& change : plan.changes) EXPECT_EQ(change.fits, change.tried && change.needed_bytes <= 8 * kGiB);
+  for (const PlanChange& change : plan.tried.changes)
+    EXPECT_EQ(change.fits, change.tried && change.needed_bytes <= 8 * kGiB);
 }
 
 TEST(Remedies, WhereOneIsEnoughNothingIsCombined) {
@@ -120,13 +121,13 @@ TEST(Remedies, ARunWithAChangeGoesPastTheFirstSteps) {
   MadeUpProgram program;
   program.takes = saving({{"autocast", 5}});
   Plan plan = too_large();
-  plan.steps = 1;
-  plan.stopped = "after 1 optimizer steps";
+  plan.run.steps = 1;
+  plan.run.stopped = "after 1 optimizer steps";
   add_remedies(program.reruns(), offering({offer("autocast", "bfloat16", 40, 0.6)}), plan, {});
   EXPECT_EQ(program.attempts.front().steps, 3u);
-  plan.steps = 0;  // a program without steps
+  plan.run.steps = 0;  // a program without steps
   EXPECT_EQ(steps_of_trial(plan), 0u);
-  plan.steps = 8;
+  plan.run.steps = 8;
   EXPECT_EQ(steps_of_trial(plan), 8u);
 }
 
@@ -149,7 +150,7 @@ TEST(Remedies, WhatBreaksTheProgramIsInNoCombination) {
                  offering({offer("autocast", "bfloat16", 40, 0.7), offer("fsdp", "2", 160, 0.6, 0.5),
                            offer("fsdp", "8", 180, 0.5)}),
                  plan, {});
-    const auto combined = std::count_if(plan.changes.begin(), plan.changes.end(),
+    const auto combined = std::count_if(plan.tried.changes.begin(), plan.tried.changes.end(),
                                         [](const PlanChange& change) { return change.remedies.size() > 1; });
     EXPECT_EQ(combined == 0, breaks);
     EXPECT_EQ(fitting(plan) == nullptr, breaks);
@@ -164,10 +165,11 @@ TEST(Remedies, WhatLastsAndDoesNotFitIsNotRun) {
   half.keeps = {{"parameters", 0.5}, {"gradients", 0.5}, {"optimizer", 0.5}, {"running", 0.5}};
   add_remedies(program.reruns(), offering({offer("autocast", "bfloat16", 40, 0.6), half}, 9 * kGiB), plan, {});
   EXPECT_EQ(folders(program), (std::vector<std::string>{"half-bfloat16"}));
-  ASSERT_EQ(plan.changes.size(), 2u);
-  EXPECT_TRUE(plan.changes[0].fits);
-  EXPECT_FALSE(plan.changes[1].tried);
-  EXPECT_NE(plan.changes[1].why_not.find("cannot be enough alone"), std::string::npos) << plan.changes[1].why_not;
+  ASSERT_EQ(plan.tried.changes.size(), 2u);
+  EXPECT_TRUE(plan.tried.changes[0].fits);
+  EXPECT_FALSE(plan.tried.changes[1].tried);
+  EXPECT_NE(plan.tried.changes[1].why_not.find("cannot be enough alone"), std::string::npos)
+      << plan.tried.changes[1].why_not;
 }
 
 TEST(Remedies, OfOneRemedyTheLeastThatFitsIsFound) {
@@ -216,10 +218,10 @@ TEST(Remedies, ARunThatBreaksOrHadNothingToChangeConfirmsNothing) {
   Plan plan = too_large();
   add_remedies(breaks, offering({offer("autocast", "bfloat16", 40, 0.5), offer("checkpoint", "1/1", 52, 0.5)}), plan,
                {});
-  ASSERT_EQ(plan.changes.size(), 2u);
-  EXPECT_EQ(plan.changes[0].why_not, "the program then fails with RuntimeError: no");
-  EXPECT_EQ(plan.changes[1].why_not, "there was nothing to change");
-  EXPECT_FALSE(plan.changes[0].tried || plan.changes[1].tried);
+  ASSERT_EQ(plan.tried.changes.size(), 2u);
+  EXPECT_EQ(plan.tried.changes[0].why_not, "the program then fails with RuntimeError: no");
+  EXPECT_EQ(plan.tried.changes[1].why_not, "there was nothing to change");
+  EXPECT_FALSE(plan.tried.changes[0].tried || plan.tried.changes[1].tried);
   EXPECT_TRUE(tries_of(plan).empty());
 }
 
@@ -232,8 +234,8 @@ TEST(Remedies, WhatTimeDidNotAllowIsSaid) {
   add_remedies(reruns, offering({offer("a", "1", 10, 0.5), offer("b", "1", 20, 0.5), offer("c", "1", 30, 0.5)}), plan,
                {});
   EXPECT_EQ(program.attempts.size(), 2u);
-  EXPECT_NE(plan.changes_skipped.find("--try"), std::string::npos);
-  EXPECT_NE(plan.changes.back().why_not.find("time"), std::string::npos);
+  EXPECT_NE(plan.tried.skipped.find("--try"), std::string::npos);
+  EXPECT_NE(plan.tried.changes.back().why_not.find("time"), std::string::npos);
 }
 
 TEST(Remedies, ABatchInTheCommandIsCombinedThere) {
@@ -244,7 +246,7 @@ TEST(Remedies, ABatchInTheCommandIsCombinedThere) {
   };
   Plan plan = too_large();
   plan.command = {"python", "train.py", "--batch-size", "14"};
-  plan.needed_bytes = 8 * kGiB + 14 * 256 * kMiB + kContextBytes;
+  plan.need.bytes = 8 * kGiB + 14 * 256 * kMiB + kContextBytes;
   add_remedies(program.reruns(), offering({offer("autocast", "bfloat16", 40, 0.8)}), plan, {});
   const PlanChange* first = fitting(plan);
   ASSERT_NE(first, nullptr);
@@ -305,7 +307,7 @@ TEST(Remedies, ManyBatchesOfAStepAreTriedWithAFew) {
   MadeUpProgram program;
   program.takes = saving({{"autocast", 3}, {"batch", 3}});
   Plan plan = too_large();
-  plan.steps = 6;
+  plan.run.steps = 6;
   Offer batch = offer("batch", "batch_size=2", 33, 0.5);
   batch.number = OfferedNumber::kBatch;
   batch.is_searched = true;
@@ -324,23 +326,23 @@ TEST(Remedies, ManyBatchesOfAStepAreTriedWithAFew) {
 
 TEST(Remedies, TheSmallestGpusAreNamed) {
   Plan plan = too_large();
-  plan.needed_bytes = 30 * kGiB;
-  PlanChange small{"program", "Do it", {}, true, false, 12 * kGiB, {}, {"half"}, 80, "half"};
+  plan.need.bytes = 30 * kGiB;
+  PlanChange small{ChangeKind::kProgram, "Do it", {}, true, false, 12 * kGiB, {}, {"half"}, 80, "half"};
   small.compute = 8;
   PlanChange sharded = small;
   sharded.wants_more_gpus = true;
   sharded.needed_bytes = kGiB;
   sharded.cost = 1;
-  plan.changes = {small, sharded};
+  plan.tried.changes = {small, sharded};
   add_where(plan);
   std::size_t as_is = 0;
-  for (const PlanWhere& where : plan.where) {
+  for (const PlanWhere& where : plan.tried.where) {
     as_is += where.with.empty() ? 1 : 0;
     EXPECT_TRUE(where.with.empty() || where.with == "half");
     EXPECT_EQ(where.with.empty(), where.gpu.capacity_bytes > 30 * kGiB) << where.gpu.name;
   }
   EXPECT_EQ(as_is, 3u);
-  EXPECT_GT(plan.where.size(), as_is);
+  EXPECT_GT(plan.tried.where.size(), as_is);
 }
 
 // Each step keeps 8 MiB for good; 20 were run, in a loop of so many.
@@ -375,11 +377,11 @@ TEST(Remedies, WhatStillGrowsFitsOnlyWhereTheLoopEndsBefore) {
       return results;
     };
     Plan plan = too_large();
-    plan.grows = true;
-    plan.stopped = kStopped;
+    plan.growth.is_there = true;
+    plan.run.stopped = kStopped;
     add_remedies(reruns, offering({offer("autocast", "bfloat16", 40, 0.6)}), plan, {});
-    ASSERT_EQ(plan.changes.size(), 1u);
-    const PlanChange& change = plan.changes.front();
+    ASSERT_EQ(plan.tried.changes.size(), 1u);
+    const PlanChange& change = plan.tried.changes.front();
     EXPECT_TRUE(change.tried) << change.why_not;
     EXPECT_EQ(change.fits, one.fits) << one.loop_steps << " " << change.detail;
     EXPECT_EQ(change.until == 0, one.fits);
@@ -391,16 +393,16 @@ TEST(Remedies, WhatStillGrowsFitsOnlyWhereTheLoopEndsBefore) {
 TEST(Remedies, AGpuOnWhichMemoryGrowsIsOneForAWhile) {
   for (const std::uint64_t loop_steps : {0u, 2'000u, 1'000'000'000u}) {
     Plan plan = too_large();
-    plan.grows_bytes = kGiB / 100;
-    plan.grown_rounds = plan.steps = 100;
-    plan.loop.steps = loop_steps;
-    plan.changes = {{"setting", "Set X", "", true, true, 7 * kGiB, ""}};
+    plan.growth.bytes_a_round = kGiB / 100;
+    plan.growth.rounds = plan.run.steps = 100;
+    plan.growth.loop.steps = loop_steps;
+    plan.tried.changes = {{ChangeKind::kSetting, "Set X", "", true, true, 7 * kGiB, ""}};
     limit_settings_by_growth(plan);
-    EXPECT_FALSE(plan.changes[0].fits);
-    EXPECT_EQ(plan.changes[0].until, 200u);
+    EXPECT_FALSE(plan.tried.changes[0].fits);
+    EXPECT_EQ(plan.tried.changes[0].until, 200u);
     add_where(plan);
-    EXPECT_EQ(plan.where.empty(), loop_steps == 1'000'000'000u);
-    for (const PlanWhere& where : plan.where) {
+    EXPECT_EQ(plan.tried.where.empty(), loop_steps == 1'000'000'000u);
+    for (const PlanWhere& where : plan.tried.where) {
       EXPECT_TRUE(where.with.empty());
       EXPECT_EQ(where.until != 0, loop_steps == 0) << where.gpu.name;
       EXPECT_GE(where.gpu.capacity_bytes, (loop_steps == 0 ? 12 : 30) * kGiB);
@@ -439,12 +441,12 @@ TEST(Remedies, OneThatWasBegunAndNotFinishedHasARow) {
   plan.command = {"python", "train.py"};
   plan.gpu = plan_gpu(gpu_of_8_gib());
   plan.context_bytes = kContextBytes;
-  plan.needed_bytes = 9 * kGiB;
+  plan.need.bytes = 9 * kGiB;
   add_remedies(reruns, summary, plan, {});
-  ASSERT_EQ(plan.changes.size(), 1u);
-  EXPECT_TRUE(plan.changes[0].begun);
-  EXPECT_FALSE(plan.changes[0].tried);
-  EXPECT_EQ(plan.changes[0].why_not, "it was not finished in the time that a run has");
+  ASSERT_EQ(plan.tried.changes.size(), 1u);
+  EXPECT_TRUE(plan.tried.changes[0].begun);
+  EXPECT_FALSE(plan.tried.changes[0].tried);
+  EXPECT_EQ(plan.tried.changes[0].why_not, "it was not finished in the time that a run has");
 }
 
 }  // namespace

@@ -206,7 +206,8 @@ std::uint64_t RoundsToCome::served_with(std::uint64_t segment_bytes, std::uint64
 }
 
 bool is_full_in_cut_loop(const Plan& plan) {
-  return plan.verdict == Verdict::kFitsUntil && plan.until_unit == "round" && plan.steps != 0 && plan.loop.begun != 0;
+  return plan.verdict == Verdict::kFitsUntil && plan.growth.unit == "round" && plan.run.steps != 0 &&
+         plan.growth.loop.begun != 0;
 }
 
 bool LoopGrowth::matters(const Needs& needs) const {

@@ -15,7 +15,7 @@ void weigh(const Plan& plan, std::vector<Finding>& findings, std::vector<NotJudg
   // What a larger GPU kept is not what this one would; and pools have no settings that PyTorch's allocator could ignore.
   if (plan.verdict == Verdict::kDoesNotFit)
     std::erase_if(findings, [](const Finding& finding) { return rule_named(finding.rule).depends_on_room; });
-  if (!plan.framework.empty())
+  if (!plan.pool.framework.empty())
     std::erase_if(not_judged, [](const NotJudged& one) { return rule_named(one.rule).topic == Topic::kSettings; });
   const bool runs = has_room(plan.verdict);
   for (Finding& finding : findings) {
@@ -53,7 +53,7 @@ void settle_findings(const Plan& plan, const std::vector<Holder>& holders, std::
     if (finding.id == 0) finding.id = ++last;
   }
   weigh(plan, findings, not_judged);
-  if (plan.failed) put_cause_first(findings);
+  if (plan.failure.happened) put_cause_first(findings);
   const auto failure = std::find_if(findings.begin(), findings.end(),
                                     [](const Finding& finding) { return topic_of(finding) == Topic::kExhausted; });
   if (failure == findings.end()) return;

@@ -80,7 +80,7 @@ std::vector<std::string> names_to_search(const Plan& plan, const std::string& na
   if (!name.empty()) return {name};
   std::vector<std::string> names;
   for (const NumberKind kind : {NumberKind::kServed, NumberKind::kBatch}) {
-    if (kind == NumberKind::kServed && (!plan.failed || plan.failed_phase != "evaluation")) continue;
+    if (kind == NumberKind::kServed && (!plan.failure.happened || plan.failure.phase != "evaluation")) continue;
     names.insert(names.end(), number_names(kind).begin(), number_names(kind).end());
   }
   return names;
@@ -107,10 +107,10 @@ class Search {
       : reruns_(reruns),
         plan_(plan),
         as_run_(as_run),
-        accumulates_(as_run.does("backward") && !as_run.does("accumulates") && plan.steps > 1),
+        accumulates_(as_run.does("backward") && !as_run.does("accumulates") && plan.run.steps > 1),
         in_command_(find_one_in_command(plan, name)),
         current_{0,
-                 std::max(plan.needed_bytes, plan.needed_at_end_bytes),
+                 std::max(plan.need.bytes, plan.growth.needed_at_end_bytes),
                  plan.verdict != Verdict::kDoesNotFit && !plan.is_undecided() && !is_full_in_cut_loop(plan),
                  {},
                  {},
@@ -463,13 +463,13 @@ std::vector<Offer> batches_in_command(const std::vector<std::string>& command, c
 
 void add_search(const Reruns& reruns, const std::string& name, const ProcessSummary& as_run, Plan& plan) {
   reruns.tell("looking for the largest " + (name.empty() ? std::string("batch") : name) + " that fits");
-  plan.vary = Search(reruns, plan, name, as_run).run(name);
+  plan.tried.vary = Search(reruns, plan, name, as_run).run(name);
   constexpr std::string_view kInterrupted = "the search was interrupted";
-  if (plan.vary) {
-    if (plan.vary->largest_fitting != 0 && plan.vary->largest_fitting != plan.vary->current)
-      reruns.tell(fmt::format("{} = {} fits", plan.vary->name, plan.vary->largest_fitting));
-    if (reruns.interrupted() && plan.vary->stopped.empty())
-      (plan.vary->largest_fitting != 0 ? plan.vary->stopped : plan.vary->why_not) = kInterrupted;
+  if (plan.tried.vary) {
+    if (plan.tried.vary->largest_fitting != 0 && plan.tried.vary->largest_fitting != plan.tried.vary->current)
+      reruns.tell(fmt::format("{} = {} fits", plan.tried.vary->name, plan.tried.vary->largest_fitting));
+    if (reruns.interrupted() && plan.tried.vary->stopped.empty())
+      (plan.tried.vary->largest_fitting != 0 ? plan.tried.vary->stopped : plan.tried.vary->why_not) = kInterrupted;
     return;
   }
   const std::string found_none =
@@ -478,8 +478,8 @@ void add_search(const Reruns& reruns, const std::string& name, const ProcessSumm
                 "no number called {} was found in the command or in the program's own files; --vary NAME names another",
                 fmt::join(number_names(NumberKind::kBatch), ", "))
           : std::string("no number of this name was found in the command or in the program's own files");
-  plan.vary.emplace().name = name.empty() ? "batch size" : name;
-  plan.vary->why_not = reruns.interrupted() ? std::string(kInterrupted) : found_none;
+  plan.tried.vary.emplace().name = name.empty() ? "batch size" : name;
+  plan.tried.vary->why_not = reruns.interrupted() ? std::string(kInterrupted) : found_none;
 }
 
 }  // namespace faultline

@@ -20,7 +20,7 @@ Plan plan_for(const MadeUpProgram& program, Verdict verdict) {
   plan.verdict = verdict;
   plan.command = program.question().command;
   plan.gpu = plan_gpu(gpu_of_8_gib());
-  plan.needed_bytes = kContextBytes + program.takes({}, program.batch({}));
+  plan.need.bytes = kContextBytes + program.takes({}, program.batch({}));
   return plan;
 }
 
@@ -29,13 +29,13 @@ TEST(Vary, TheLargestBatchIsFoundInTheSourceFromBelow) {
   program.batch = in_source;
   Plan plan = plan_for(program, Verdict::kDoesNotFit);
   add_search(program.reruns(), "", {}, plan);
-  ASSERT_TRUE(plan.vary.has_value());
-  EXPECT_EQ(plan.vary->name, "batch_size");
-  EXPECT_EQ(plan.vary->where, "train.py:3");
-  EXPECT_EQ(plan.vary->current, 16u);
-  EXPECT_EQ(plan.vary->largest_fitting, kLargest);
-  EXPECT_EQ(plan.vary->smallest_failing, kLargest + 1);
-  EXPECT_EQ(plan.vary->runs, program.attempts.size());
+  ASSERT_TRUE(plan.tried.vary.has_value());
+  EXPECT_EQ(plan.tried.vary->name, "batch_size");
+  EXPECT_EQ(plan.tried.vary->where, "train.py:3");
+  EXPECT_EQ(plan.tried.vary->current, 16u);
+  EXPECT_EQ(plan.tried.vary->largest_fitting, kLargest);
+  EXPECT_EQ(plan.tried.vary->smallest_failing, kLargest + 1);
+  EXPECT_EQ(plan.tried.vary->runs, program.attempts.size());
   EXPECT_EQ(program.attempts.front().folder, "tries/batch_size=1");
 }
 
@@ -48,8 +48,8 @@ TEST(Vary, AValueThatFitsAboveOneThatDoesNotIsNoBorder) {
   };
   Plan plan = plan_for(program, Verdict::kDoesNotFit);
   add_search(program.reruns(), "", {}, plan);
-  EXPECT_EQ(plan.vary->largest_fitting, 12u);
-  EXPECT_EQ(plan.vary->smallest_failing, 13u);
+  EXPECT_EQ(plan.tried.vary->largest_fitting, 12u);
+  EXPECT_EQ(plan.tried.vary->smallest_failing, 13u);
 }
 
 // An evaluation has a batch of its own; where the training's has no part in what is needed, it is the other's turn.
@@ -62,9 +62,9 @@ TEST(Vary, WhereTheEvaluationFailsItsOwnBatchIsSearchedFor) {
         return attempt.vary && attempt.vary->first == other ? attempt.vary->second : 16;
       };
       Plan plan = plan_for(program, Verdict::kDoesNotFit);
-      plan.failed = true;
-      plan.failed_phase = phase;
-      plan.steps = 4;
+      plan.failure.happened = true;
+      plan.failure.phase = phase;
+      plan.run.steps = 4;
       ProcessSummary as_run;
       as_run.ended_in_order = true;
       as_run.uses = {"backward"};
@@ -78,10 +78,10 @@ TEST(Vary, WhereTheEvaluationFailsItsOwnBatchIsSearchedFor) {
       };
       add_search(reruns, "", as_run, plan);
       const bool is_found = !named_first || std::string_view(phase) == "evaluation";
-      EXPECT_EQ(plan.vary->largest_fitting, is_found ? kLargest : 0) << phase << " " << other;
-      EXPECT_EQ(plan.vary->name, is_found ? other : "batch_size");
-      EXPECT_EQ(plan.vary->accumulated, is_found && !named_first) << other;
-      EXPECT_EQ(plan.vary->why_not.empty(), is_found) << plan.vary->why_not;
+      EXPECT_EQ(plan.tried.vary->largest_fitting, is_found ? kLargest : 0) << phase << " " << other;
+      EXPECT_EQ(plan.tried.vary->name, is_found ? other : "batch_size");
+      EXPECT_EQ(plan.tried.vary->accumulated, is_found && !named_first) << other;
+      EXPECT_EQ(plan.tried.vary->why_not.empty(), is_found) << plan.tried.vary->why_not;
     }
   }
 }
@@ -92,10 +92,10 @@ TEST(Vary, TheServedBatchInTheCommandIsTakenWhereTheEvaluationFails) {
     program.batch = in_command;
     Plan plan = plan_for(program, Verdict::kDoesNotFit);
     plan.command = {"python", "train.py", "--batch-size", "4", "--test-batch-size", "16"};
-    plan.failed = true;
-    plan.failed_phase = evaluates ? "evaluation" : "training";
+    plan.failure.happened = true;
+    plan.failure.phase = evaluates ? "evaluation" : "training";
     add_search(program.reruns(), "", {}, plan);
-    EXPECT_EQ(plan.vary->name, evaluates ? "--test-batch-size" : "--batch-size");
+    EXPECT_EQ(plan.tried.vary->name, evaluates ? "--test-batch-size" : "--batch-size");
   }
 }
 
@@ -110,19 +110,20 @@ TEST(Vary, TheChangeIsShownAsAUserMakesIt) {
     MadeUpProgram program;
     program.batch = in_the_command ? in_command : in_source;
     Plan plan = plan_for(program, Verdict::kDoesNotFit);
-    plan.steps = 4;
+    plan.run.steps = 4;
     if (in_the_command) plan.command = {"python", "train.py", "--batch-size", "16"};
     Reruns reruns = program.reruns();
     add_search(reruns, "", trains, plan);
-    ASSERT_EQ(plan.vary->largest_fitting, kLargest);
-    EXPECT_EQ(plan.vary->batch, 8u);  // 13 do not divide 16
-    EXPECT_EQ(plan.vary->batches, 2u);
-    EXPECT_EQ(plan.vary->runs, program.attempts.size());
-    EXPECT_EQ(plan.vary->diff.find("batch_size = 8") == std::string::npos, in_the_command);
-    EXPECT_EQ(plan.vary->diff.find("seq_len"), std::string::npos);
-    EXPECT_NE(plan.vary->diff.find("+(loss / 2).backward()"), std::string::npos) << plan.vary->diff;
-    EXPECT_EQ(plan.vary->command, in_the_command ? std::vector<std::string>({"python", "train.py", "--batch-size", "8"})
-                                                 : std::vector<std::string>());
+    ASSERT_EQ(plan.tried.vary->largest_fitting, kLargest);
+    EXPECT_EQ(plan.tried.vary->batch, 8u);  // 13 do not divide 16
+    EXPECT_EQ(plan.tried.vary->batches, 2u);
+    EXPECT_EQ(plan.tried.vary->runs, program.attempts.size());
+    EXPECT_EQ(plan.tried.vary->diff.find("batch_size = 8") == std::string::npos, in_the_command);
+    EXPECT_EQ(plan.tried.vary->diff.find("seq_len"), std::string::npos);
+    EXPECT_NE(plan.tried.vary->diff.find("+(loss / 2).backward()"), std::string::npos) << plan.tried.vary->diff;
+    EXPECT_EQ(plan.tried.vary->command, in_the_command
+                                            ? std::vector<std::string>({"python", "train.py", "--batch-size", "8"})
+                                            : std::vector<std::string>());
   }
 }
 
@@ -141,9 +142,10 @@ TEST(Vary, ASmallerNumberOfTheNameIsNotMadeLarger) {
     program.batch = in_source;
     Plan plan = plan_for(program, Verdict::kDoesNotFit);
     add_search(program.reruns(), "", as_run, plan);
-    ASSERT_EQ(plan.vary->largest_fitting, kLargest);
-    EXPECT_NE(plan.vary->diff.find("+train = DataLoader(a, batch_size=13)"), std::string::npos) << plan.vary->diff;
-    EXPECT_EQ(plan.vary->diff.find("+tests = DataLoader(b, batch_size=13)") != std::string::npos, tests == 15);
+    ASSERT_EQ(plan.tried.vary->largest_fitting, kLargest);
+    EXPECT_NE(plan.tried.vary->diff.find("+train = DataLoader(a, batch_size=13)"), std::string::npos)
+        << plan.tried.vary->diff;
+    EXPECT_EQ(plan.tried.vary->diff.find("+tests = DataLoader(b, batch_size=13)") != std::string::npos, tests == 15);
   }
 }
 
@@ -156,17 +158,17 @@ TEST(Vary, BatchesThatAreAccumulatedMakeTheBatchOfTheProgram) {
     MadeUpProgram program;
     program.batch = [&](const Attempt& attempt) { return attempt.vary ? attempt.vary->second : one.now; };
     Plan plan = plan_for(program, Verdict::kDoesNotFit);
-    plan.steps = 4;
+    plan.run.steps = 4;
     ProcessSummary trains;
     trains.uses = {"backward"};
     trains.number_offers = number_offers();
     add_search(program.reruns(), "batch_size", trains, plan);
-    EXPECT_EQ(plan.vary->batch, one.batch) << one.now;
-    EXPECT_EQ(plan.vary->batches, one.batches) << one.now;
+    EXPECT_EQ(plan.tried.vary->batch, one.batch) << one.now;
+    EXPECT_EQ(plan.tried.vary->batches, one.batches) << one.now;
     const auto is_it = [&](const Attempt& attempt) { return attempt.vary && attempt.vary->second == one.batch; };
     EXPECT_TRUE(std::any_of(program.attempts.begin(), program.attempts.end(), is_it)) << one.now;
     // without a loop that can be written the largest that fits is shown alone
-    EXPECT_EQ(plan.vary->diff.find("backward"), std::string::npos);
+    EXPECT_EQ(plan.tried.vary->diff.find("backward"), std::string::npos);
   }
   ProcessSummary trains;
   trains.uses = {"backward"};
@@ -181,8 +183,8 @@ TEST(Vary, WhatFitsIsDoubledUntilItDoesNot) {
   program.batch = [](const Attempt& attempt) { return attempt.vary ? attempt.vary->second : 2; };
   Plan plan = plan_for(program, Verdict::kFits);
   add_search(program.reruns(), "batch_size", {}, plan);
-  EXPECT_EQ(plan.vary->largest_fitting, kLargest);
-  EXPECT_EQ(plan.vary->smallest_failing, kLargest + 1);
+  EXPECT_EQ(plan.tried.vary->largest_fitting, kLargest);
+  EXPECT_EQ(plan.tried.vary->smallest_failing, kLargest + 1);
 }
 
 // 14 ends the program with an error of its own: what was found before stays.
@@ -203,11 +205,11 @@ TEST(Vary, AValueThatFitsIsKeptWhenTheNextBreaksTheProgram) {
   };
   Plan plan = plan_for(program, Verdict::kFits);
   add_search(reruns, "batch_size", {}, plan);
-  EXPECT_EQ(plan.vary->largest_fitting, kLargest);
-  EXPECT_EQ(plan.vary->smallest_failing, 16u);
-  EXPECT_NE(plan.vary->stopped.find("ValueError"), std::string::npos);
-  EXPECT_EQ(plan.vary->runs, measured);
-  EXPECT_EQ(plan.vary->tight, is_tight(*plan.gpu, kContextBytes + program.takes({}, kLargest)));
+  EXPECT_EQ(plan.tried.vary->largest_fitting, kLargest);
+  EXPECT_EQ(plan.tried.vary->smallest_failing, 16u);
+  EXPECT_NE(plan.tried.vary->stopped.find("ValueError"), std::string::npos);
+  EXPECT_EQ(plan.tried.vary->runs, measured);
+  EXPECT_EQ(plan.tried.vary->tight, is_tight(*plan.gpu, kContextBytes + program.takes({}, kLargest)));
 }
 
 // A program that takes only multiples of four, from below and from above: the largest of them that fits is found.
@@ -228,7 +230,8 @@ TEST(Vary, AProgramThatWantsMultiplesGetsThem) {
       };
       Plan plan = plan_for(program, fits ? Verdict::kFits : Verdict::kDoesNotFit);
       add_search(reruns, "batch_size", {}, plan);
-      EXPECT_EQ(plan.vary->largest_fitting, 12u) << unit << " " << plan.vary->why_not << plan.vary->stopped;
+      EXPECT_EQ(plan.tried.vary->largest_fitting, 12u)
+          << unit << " " << plan.tried.vary->why_not << plan.tried.vary->stopped;
     }
   }
 }
@@ -241,10 +244,10 @@ TEST(Vary, ANumberInTheCommandIsChangedThere) {
     Plan plan = plan_for(program, Verdict::kDoesNotFit);
     plan.command.insert(plan.command.end(), words.begin(), words.end());
     add_search(program.reruns(), "", {}, plan);
-    ASSERT_TRUE(plan.vary.has_value()) << words.front();
-    EXPECT_EQ(plan.vary->name, words.front());
-    EXPECT_EQ(plan.vary->where, "in the command");
-    EXPECT_EQ(plan.vary->largest_fitting, kLargest);
+    ASSERT_TRUE(plan.tried.vary.has_value()) << words.front();
+    EXPECT_EQ(plan.tried.vary->name, words.front());
+    EXPECT_EQ(plan.tried.vary->where, "in the command");
+    EXPECT_EQ(plan.tried.vary->largest_fitting, kLargest);
     EXPECT_EQ(program.attempts.front().folder, "tries/argument=1");
     EXPECT_FALSE(program.attempts.front().vary.has_value());
   }
@@ -259,10 +262,10 @@ TEST(Vary, ANameIsFoundInSettingsOfAnyForm) {
     Plan plan;
     plan.verdict = Verdict::kDoesNotFit;
     plan.gpu = plan_gpu(gpu_of_8_gib());
-    plan.needed_bytes = 20 * kGiB;
+    plan.need.bytes = 20 * kGiB;
     plan.command = {"python", "train.py", word};
     add_search(program.reruns(), "sequence_length", {}, plan);
-    EXPECT_EQ(plan.vary->largest_fitting, kLargest) << word;
+    EXPECT_EQ(plan.tried.vary->largest_fitting, kLargest) << word;
   }
 }
 
@@ -272,11 +275,11 @@ TEST(Vary, ANameThatIsNowhereIsSaid) {
   Reruns reruns = program.reruns();
   reruns.run = [](const std::vector<Attempt>& attempts) { return std::vector<DryRunResult>(attempts.size()); };
   add_search(reruns, "", {}, plan);
-  ASSERT_TRUE(plan.vary.has_value());
-  EXPECT_NE(plan.vary->why_not.find("no number called batch_size,"), std::string::npos);
-  EXPECT_NE(plan.vary->why_not.find("--vary NAME"), std::string::npos);
+  ASSERT_TRUE(plan.tried.vary.has_value());
+  EXPECT_NE(plan.tried.vary->why_not.find("no number called batch_size,"), std::string::npos);
+  EXPECT_NE(plan.tried.vary->why_not.find("--vary NAME"), std::string::npos);
   add_search(reruns, "width", {}, plan);
-  EXPECT_NE(plan.vary->why_not.find("no number of this name"), std::string::npos);
+  EXPECT_NE(plan.tried.vary->why_not.find("no number of this name"), std::string::npos);
 }
 
 TEST(Vary, ANumberThatChangesNothingIsNoBatch) {
@@ -285,7 +288,7 @@ TEST(Vary, ANumberThatChangesNothingIsNoBatch) {
   program.takes = [](const Attempt&, std::uint64_t) { return 9 * kGiB; };
   Plan plan = plan_for(program, Verdict::kDoesNotFit);
   add_search(program.reruns(), "", {}, plan);
-  EXPECT_EQ(plan.vary->why_not, "with 1 in place of 16 the program needs just as much");
+  EXPECT_EQ(plan.tried.vary->why_not, "with 1 in place of 16 the program needs just as much");
 }
 
 TEST(Vary, WhereEvenOneDoesNotFitThatIsSaid) {
@@ -294,16 +297,16 @@ TEST(Vary, WhereEvenOneDoesNotFitThatIsSaid) {
   program.takes = [](const Attempt&, std::uint64_t batch) { return 9 * kGiB + batch * kMiB * 64; };
   Plan plan = plan_for(program, Verdict::kDoesNotFit);
   add_search(program.reruns(), "", {}, plan);
-  EXPECT_EQ(plan.vary->largest_fitting, 0u);
-  EXPECT_EQ(plan.vary->smallest_failing, 1u);
-  EXPECT_TRUE(plan.vary->why_not.empty());
+  EXPECT_EQ(plan.tried.vary->largest_fitting, 0u);
+  EXPECT_EQ(plan.tried.vary->smallest_failing, 1u);
+  EXPECT_TRUE(plan.tried.vary->why_not.empty());
 }
 
 TEST(Vary, AValueThatBreaksTheProgramEndsTheSearchAndIsSaid) {
   MadeUpProgram program;
   program.batch = [](const Attempt& attempt) { return attempt.vary ? attempt.vary->second : 2; };
   Plan plan = plan_for(program, Verdict::kFits);
-  plan.needed_bytes = 2 * kGiB + kContextBytes;
+  plan.need.bytes = 2 * kGiB + kContextBytes;
   const Reruns works = program.reruns();
   Reruns breaks = works;
   breaks.run = [&](const std::vector<Attempt>& attempts) {
@@ -315,9 +318,9 @@ TEST(Vary, AValueThatBreaksTheProgramEndsTheSearchAndIsSaid) {
     return results;
   };
   add_search(breaks, "batch_size", {}, plan);
-  EXPECT_EQ(plan.vary->largest_fitting, 4u);
-  EXPECT_EQ(plan.vary->smallest_failing, 0u);
-  EXPECT_EQ(plan.vary->stopped, "with 8, the program then fails with ValueError: not enough data");
+  EXPECT_EQ(plan.tried.vary->largest_fitting, 4u);
+  EXPECT_EQ(plan.tried.vary->smallest_failing, 0u);
+  EXPECT_EQ(plan.tried.vary->stopped, "with 8, the program then fails with ValueError: not enough data");
 }
 
 TEST(Vary, WhereNothingLargerFailsTheSearchEndsByItself) {
@@ -325,12 +328,12 @@ TEST(Vary, WhereNothingLargerFailsTheSearchEndsByItself) {
   program.batch = [](const Attempt& attempt) { return attempt.vary ? attempt.vary->second : 2; };
   program.takes = [](const Attempt&, std::uint64_t batch) { return kGiB + batch * 2 * kMiB; };
   Plan plan = plan_for(program, Verdict::kFits);
-  plan.needed_bytes = kGiB + 4 * kMiB + kContextBytes;
+  plan.need.bytes = kGiB + 4 * kMiB + kContextBytes;
   add_search(program.reruns(), "batch_size", {}, plan);
-  EXPECT_GE(plan.vary->largest_fitting, 32u);
-  EXPECT_EQ(plan.vary->smallest_failing, 0u);
-  EXPECT_LE(plan.vary->runs, 8u);
-  EXPECT_FALSE(plan.vary->tight);
+  EXPECT_GE(plan.tried.vary->largest_fitting, 32u);
+  EXPECT_EQ(plan.tried.vary->smallest_failing, 0u);
+  EXPECT_LE(plan.tried.vary->runs, 8u);
+  EXPECT_FALSE(plan.tried.vary->tight);
 }
 
 TEST(Vary, TheMarkOfTheLargestIsTightWhereItLeavesLittle) {
@@ -340,10 +343,10 @@ TEST(Vary, TheMarkOfTheLargestIsTightWhereItLeavesLittle) {
     program.batch = in_source;
     program.takes = [each = each](const Attempt&, std::uint64_t batch) { return kGiB + batch * each; };
     Plan plan = plan_for(program, Verdict::kDoesNotFit);
-    plan.needed_bytes = kGiB + 16 * each + kContextBytes;
+    plan.need.bytes = kGiB + 16 * each + kContextBytes;
     add_search(program.reruns(), "batch_size", {}, plan);
-    EXPECT_EQ(plan.vary->largest_fitting, largest);
-    EXPECT_EQ(plan.vary->tight, tight) << largest;
+    EXPECT_EQ(plan.tried.vary->largest_fitting, largest);
+    EXPECT_EQ(plan.tried.vary->tight, tight) << largest;
   }
 }
 
@@ -357,10 +360,10 @@ TEST(Vary, RunsGoAsFarAsTheProgramAsItIs) {
     MadeUpProgram program;
     program.batch = in_source;
     Plan plan = plan_for(program, Verdict::kDoesNotFit);
-    plan.steps = 20;
-    plan.stopped = stopped;
-    plan.alike_from = alike_from;
-    plan.grows = grows;
+    plan.run.steps = 20;
+    plan.run.stopped = stopped;
+    plan.run.alike_from = alike_from;
+    plan.growth.is_there = grows;
     add_search(program.reruns(), "batch_size", {}, plan);
     ASSERT_FALSE(program.attempts.empty());
     for (const Attempt& attempt : program.attempts) EXPECT_EQ(attempt.steps, steps);

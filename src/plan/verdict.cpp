@@ -47,11 +47,7 @@ std::vector<PlanNote> notes_of(const Trace& trace) {
     if (other_lines[at] != 0)
       notes[at].line += fmt::format(" and {} other line{}", other_lines[at], other_lines[at] == 1 ? "" : "s");
   }
-  const auto rank = [](const PlanNote& note) {
-    const std::array<std::string_view, 4> kinds = {"instead", "mode", "skipped", "kernel"};
-    return std::find(kinds.begin(), kinds.end(), note.kind) - kinds.begin();
-  };
-  std::stable_sort(notes.begin(), notes.end(), [&](const PlanNote& a, const PlanNote& b) { return rank(a) < rank(b); });
+  std::stable_sort(notes.begin(), notes.end(), [](const PlanNote& a, const PlanNote& b) { return a.kind < b.kind; });
   return notes;
 }
 
@@ -64,27 +60,27 @@ void in_one_category(std::vector<std::pair<std::string, std::uint64_t>>& live) {
 // What the memory is made of at the peak.
 void describe_peak(const Facts& facts, std::size_t slot, Plan& plan) {
   const UsageMoment& peak = facts.usage[slot].peak_allocated;
-  plan.peak_allocated_bytes = peak.allocated;
+  plan.peak.allocated_bytes = peak.allocated;
   const CategoryBytes live = facts.live_by_category(slot, peak.event);
   for (std::size_t at = 0; at < kCategoryCount; ++at)
-    plan.live_at_peak.emplace_back(std::string(name_of(static_cast<Category>(at))), live[at]);
-  plan.modules = modules_at(facts, slot, peak.event);
-  if (!plan.framework.empty()) {  // what is a variable of a model's is not known of a pool
-    in_one_category(plan.live_at_peak);
-    for (PlanModule& module : plan.modules) in_one_category(module.live);
+    plan.peak.live.emplace_back(std::string(name_of(static_cast<Category>(at))), live[at]);
+  plan.peak.modules = modules_at(facts, slot, peak.event);
+  if (!plan.pool.framework.empty()) {  // what is a variable of a model's is not known of a pool
+    in_one_category(plan.peak.live);
+    for (PlanModule& module : plan.peak.modules) in_one_category(module.live);
   }
   // what has a name of its own is not told as part of something else
   std::vector<std::pair<std::string, std::uint64_t>> named;
-  for (const PlanModule& module : plan.modules) {
+  for (const PlanModule& module : plan.peak.modules) {
     if (module.path != "(KV cache)" && module.path != "(DDP buckets)") continue;
     for (const auto& [category, bytes] : module.live) {
-      for (auto& [name, all] : plan.live_at_peak) {
+      for (auto& [name, all] : plan.peak.live) {
         if (name == category) all -= std::min(all, bytes);
       }
     }
     named.emplace_back(module.path.substr(1, module.path.size() - 2), module.bytes);
   }
-  plan.live_at_peak.insert(plan.live_at_peak.end(), named.begin(), named.end());
+  plan.peak.live.insert(plan.peak.live.end(), named.begin(), named.end());
 }
 
 // Each of several GPUs. A rank that uses one alone was planned in a process of its own, and the others are those of other ranks.
@@ -115,17 +111,17 @@ void describe_failure(const Facts& facts, std::size_t slot, Plan& plan) {
   const std::vector<UsageMoment>& failures = facts.usage[slot].failures;
   if (failures.empty()) return;
   const std::uint32_t event = failures.back().event;
-  plan.failed_at = whereabouts(facts, slot, event).location;
+  plan.failure.at = whereabouts(facts, slot, event).location;
   const auto next = std::lower_bound(facts.steps.ends.begin(), facts.steps.ends.end(), event);
-  plan.steps_before_failure = static_cast<std::uint64_t>(next - facts.steps.ends.begin());
+  plan.failure.steps_before = static_cast<std::uint64_t>(next - facts.steps.ends.begin());
   // what comes between two steps is in none: evaluation after the last of an epoch
-  const bool within = plan.failed_phase.empty() || plan.failed_phase == "training";
-  if (plan.optimizers > 1) {  // the first of them marks a round when the others are still to come
-    plan.steps_before_failure = rounds_of_all_until(facts.trace, event, plan.optimizers);
-    if (within && !plan.has_unequal_optimizers() && plan.steps_before_failure < plan.least_turns)
-      plan.failed_in_step = 1 + plan.steps_before_failure;
+  const bool within = plan.failure.phase.empty() || plan.failure.phase == "training";
+  if (plan.run.optimizers > 1) {  // the first of them marks a round when the others are still to come
+    plan.failure.steps_before = rounds_of_all_until(facts.trace, event, plan.run.optimizers);
+    if (within && !plan.has_unequal_optimizers() && plan.failure.steps_before < plan.run.least_turns)
+      plan.failure.in_step = 1 + plan.failure.steps_before;
   } else if (next != facts.steps.ends.end() && within) {
-    plan.failed_in_step = 1 + plan.steps_before_failure;
+    plan.failure.in_step = 1 + plan.failure.steps_before;
   }
 }
 
@@ -134,31 +130,31 @@ void describe_unplanned(const DryRunResult& run, Plan& plan) {
   std::uint64_t allocations = 0;
   for (const ProcessSummary& process : run.processes) {
     allocations += process.allocations + process.failures;
-    if (!plan.unplanned.empty() || process.unplanned.empty()) continue;
-    plan.unplanned = process.unplanned;
-    plan.unplanned_line = process.unplanned_line;
+    if (!plan.trouble.unplanned.empty() || process.unplanned.empty()) continue;
+    plan.trouble.unplanned = process.unplanned;
+    plan.trouble.unplanned_line = process.unplanned_line;
   }
   const ProcessSummary& main = *run.main();
-  if (!plan.unplanned.empty() || allocations != 0 || (!run.main()->ended_in_order && plan.peak_reserved_bytes != 0) ||
-      plan.peak_outside_bytes != 0 || main.exception)
+  if (!plan.trouble.unplanned.empty() || allocations != 0 ||
+      (!run.main()->ended_in_order && plan.peak.reserved_bytes != 0) || plan.peak.outside_bytes != 0 || main.exception)
     return;
   if (!main.stopped.empty()) {
-    plan.unplanned = fmt::format(
+    plan.trouble.unplanned = fmt::format(
         "nothing was seen on the GPU: the dry run stopped the program {}, and it had not used the GPU until then "
         "(--seconds 0 lets it run on)",
         main.stopped);
   } else if (run.status == 0) {
-    plan.unplanned = "nothing was seen on the GPU: the program ran to its end without using it";
+    plan.trouble.unplanned = "nothing was seen on the GPU: the program ran to its end without using it";
   }
 }
 
 // A dry run knows neither how its GPU was called nor the command: "--gpu 4xNAME -- COMMAND" becomes what is to be typed.
 void fill_in_command(const PlanQuestion& question, Plan& plan) {
   const auto fill = [&](std::string_view word, const std::string& with) {
-    if (const std::size_t at = plan.unplanned.find(word); at != std::string::npos)
-      plan.unplanned.replace(at, word.size(), with);
+    if (const std::size_t at = plan.trouble.unplanned.find(word); at != std::string::npos)
+      plan.trouble.unplanned.replace(at, word.size(), with);
   };
-  if (plan.unplanned.find("xNAME -- COMMAND") == std::string::npos) return;
+  if (plan.trouble.unplanned.find("xNAME -- COMMAND") == std::string::npos) return;
   std::string command;
   for (const std::string& word : question.command) command += (command.empty() ? "" : " ") + word;
   const Gpu* const gpu = question.gpus.empty() ? nullptr : &question.gpus.front();
@@ -174,8 +170,8 @@ void describe_losses(const Trace& trace, Plan& plan) {
     return counter.second != 0 && (counter.first == kLostWriterStopped || counter.first == kLostDroppedRecords ||
                                    counter.first == kLostCutChunks || counter.first == kLostDamagedChunks);
   });
-  if (lost == trace.lost.end() || !plan.unplanned.empty()) return;
-  plan.unplanned = fmt::format(
+  if (lost == trace.lost.end() || !plan.trouble.unplanned.empty()) return;
+  plan.trouble.unplanned = fmt::format(
       "the recording of the dry run is not whole ({} {}): the folder it is written to may be full; -o names another",
       lost->first, lost->second);
 }
@@ -191,19 +187,22 @@ void describe_together(const std::vector<ProcessSummary>& processes, Plan& plan)
       bytes += other.peak_reserved + plan.context_bytes;
       ++count;
     }
-    if (count > 1 || was_killed) plan.together_bytes = std::max(plan.together_bytes, bytes);
-    if (was_killed && at.failures != 0 && plan.unplanned.empty())
-      plan.unplanned =
+    if (count > 1 || was_killed) plan.need.together_bytes = std::max(plan.need.together_bytes, bytes);
+    if (was_killed && at.failures != 0 && plan.trouble.unplanned.empty())
+      plan.trouble.unplanned =
           "a process of the program ran out of memory before another ended it; what it would have needed is not known";
   }
-  if (!plan.gpu || plan.failed || plan.together_bytes <= plan.gpu->capacity_bytes || !plan.unplanned.empty()) return;
+  if (!plan.gpu || plan.failure.happened || plan.need.together_bytes <= plan.gpu->capacity_bytes ||
+      !plan.trouble.unplanned.empty())
+    return;
   const std::string who =
-      plan.processes == 1 ? "a process that another ended used the GPU, and with what ran beside it can"
-                          : fmt::format("{} processes used the GPU, and those that ran at one time", plan.processes);
-  plan.unplanned = fmt::format(
+      plan.run.processes == 1
+          ? "a process that another ended used the GPU, and with what ran beside it can"
+          : fmt::format("{} processes used the GPU, and those that ran at one time", plan.run.processes);
+  plan.trouble.unplanned = fmt::format(
       "{} take up to {} together, which is more than its {}; each was planned alone, and not whether they are at their "
       "fullest at the same moment",
-      who, format_bytes(plan.together_bytes), format_bytes(plan.gpu->capacity_bytes));
+      who, format_bytes(plan.need.together_bytes), format_bytes(plan.gpu->capacity_bytes));
 }
 
 // The program was over and its summary written when a signal ended the process: libraries can fall while they are unloaded.
@@ -215,28 +214,30 @@ bool fell_at_the_end(const DryRunResult& run, const ProcessSummary& main) {
 Verdict verdict_on(const DryRunResult& run, const ProcessSummary& main, const Plan& plan, bool interrupted,
                    bool went_on) {
   if (main.died_of_memory()) {
-    const bool may_fit = went_on && plan.gpu && plan.needed_most_bytes != 0 && plan.limit_bytes == 0 &&
-                         plan.needed_least_bytes <= plan.gpu->capacity_bytes;
+    const bool may_fit = went_on && plan.gpu && plan.need.most_bytes != 0 && plan.need.limit_bytes == 0 &&
+                         plan.need.least_bytes <= plan.gpu->capacity_bytes;
     return may_fit ? Verdict::kTight : Verdict::kDoesNotFit;
   }
   if (interrupted || !main.ended_in_order || run.status == 128 + SIGINT) return Verdict::kInterrupted;
-  if (!plan.unplanned.empty()) return Verdict::kUnplanned;
+  if (!plan.trouble.unplanned.empty()) return Verdict::kUnplanned;
   const bool failed = main.exception || (run.status != 0 && !fell_at_the_end(run, main));
   // after the dry run's own stop it is the stop that the program reports
   if (failed && main.stopped.empty()) return Verdict::kProgramError;
   if (!plan.gpu) return Verdict::kMeasured;
-  if (plan.until_step != 0 && (plan.needed_at_end_bytes == 0 || plan.needed_at_end_bytes > plan.gpu->capacity_bytes))
+  if (plan.growth.until != 0 &&
+      (plan.growth.needed_at_end_bytes == 0 || plan.growth.needed_at_end_bytes > plan.gpu->capacity_bytes))
     return Verdict::kFitsUntil;
-  return is_tight(*plan.gpu, std::max(plan.whole_need(), plan.needed_at_end_bytes)) ? Verdict::kTight : Verdict::kFits;
+  return is_tight(*plan.gpu, std::max(plan.whole_need(), plan.growth.needed_at_end_bytes)) ? Verdict::kTight
+                                                                                           : Verdict::kFits;
 }
 
 // What is estimated, and how much is needed at both ends of it.
 void describe_estimates(const Trace& trace, const Needs& needs, Plan& plan) {
   if (!needs.is_estimated) return;
-  plan.needed_least_bytes = needs.least_needed_bytes();
-  plan.needed_most_bytes = needs.most_needed_bytes();
-  plan.peak_least = {needs.least.allocated_bytes, needs.least.reserved_bytes};
-  plan.peak_most = {needs.most.allocated_bytes, needs.most.reserved_bytes};
+  plan.need.least_bytes = needs.least_needed_bytes();
+  plan.need.most_bytes = needs.most_needed_bytes();
+  plan.peak.least = {needs.least.allocated_bytes, needs.least.reserved_bytes};
+  plan.peak.most = {needs.most.allocated_bytes, needs.most.reserved_bytes};
   std::map<std::uint32_t, PlanEstimate> found;
   for (const Event& event : trace.events) {
     if (event.kind != EventKind::kEstimate || event.device != trace.devices[needs.slot].index) continue;
@@ -246,9 +247,9 @@ void describe_estimates(const Trace& trace, const Needs& needs, Plan& plan) {
   }
   for (auto& [what, estimate] : found) {
     estimate.what = trace.strings.at(StringId(what));
-    plan.estimates.push_back(std::move(estimate));
+    plan.need.estimates.push_back(std::move(estimate));
   }
-  std::stable_sort(plan.estimates.begin(), plan.estimates.end(),
+  std::stable_sort(plan.need.estimates.begin(), plan.need.estimates.end(),
                    [](const PlanEstimate& a, const PlanEstimate& b) { return a.largest_bytes > b.largest_bytes; });
 }
 
@@ -261,64 +262,66 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   const std::vector<ProcessSummary>& processes = told.processes;
   Plan plan;
   plan.command = question.command;
-  plan.exit_status = first.status;
+  plan.run.exit_status = first.status;
   if (question.names_gpu()) plan.gpu = plan_gpu(question.gpu_at(run.needs.slot));
   describe_devices(*run.judgement.facts, run.needs.slot, main.ranks > 1, plan);
   plan.context_bytes = run.needs.context_bytes;
-  plan.limit_bytes = run.trace.devices[run.needs.slot].allowed_bytes;
-  plan.peak_outside_bytes = run.needs.outside_bytes;
-  plan.peak_reserved_bytes = run.needs.reserved_bytes;
-  plan.taken_bytes = run.needs.taken_bytes();
-  plan.needed_bytes = run.needs.needed_bytes();
+  plan.need.limit_bytes = run.trace.devices[run.needs.slot].allowed_bytes;
+  plan.peak.outside_bytes = run.needs.outside_bytes;
+  plan.peak.reserved_bytes = run.needs.reserved_bytes;
+  plan.need.taken_bytes = run.needs.taken_bytes();
+  plan.need.bytes = run.needs.needed_bytes();
   describe_estimates(run.trace, run.needs, plan);
   if (run.needs.pool) {
-    plan.framework = file_name_of(*run.needs.pool == BfcFramework::kJax ? Framework::kJax : Framework::kTensorFlow);
-    plan.pool_bytes = run.needs.segment_bytes;
-    plan.pool_share = run.needs.share;
+    plan.pool.framework =
+        file_name_of(*run.needs.pool == BfcFramework::kJax ? Framework::kJax : Framework::kTensorFlow);
+    plan.pool.bytes = run.needs.segment_bytes;
+    plan.pool.share = run.needs.share;
   }
   describe_peak(*run.judgement.facts, run.needs.slot, plan);
-  plan.steps = main.steps;
-  plan.optimizers = main.optimizers;
-  plan.most_turns = main.most_turns;
-  plan.least_turns = main.least_turns;
-  plan.failed = as_asked.died_of_memory();
+  plan.run.steps = main.steps;
+  plan.run.optimizers = main.optimizers;
+  plan.run.most_turns = main.most_turns;
+  plan.run.least_turns = main.least_turns;
+  plan.failure.happened = as_asked.died_of_memory();
   describe_phases(*run.judgement.facts, run.needs.slot,
                   main.steps != 0 || main.does("backward") || main.does("optimizer"), plan);
-  if (plan.failed) describe_failure(*run.judgement.facts, run.needs.slot, plan);
-  plan.not_reached = main.not_reached;
-  plan.caught_failures = as_asked.failures - std::min<std::uint64_t>(as_asked.failures, plan.failed ? 1 : 0);
-  plan.alike_from = main.alike_from;
-  plan.loop = main.loop;
-  plan.stopped = main.stopped;
-  plan.stopped_by = main.stopped_by;
-  plan.stop_asked = (main.stopped_by == StoppedBy::kSteps && question.steps_asked) ||
-                    (main.stopped_by == StoppedBy::kSeconds && question.seconds_asked);
+  if (plan.failure.happened) describe_failure(*run.judgement.facts, run.needs.slot, plan);
+  plan.run.not_reached = main.not_reached;
+  plan.failure.caught = as_asked.failures - std::min<std::uint64_t>(as_asked.failures, plan.failure.happened ? 1 : 0);
+  plan.run.alike_from = main.alike_from;
+  plan.growth.loop = main.loop;
+  plan.run.stopped = main.stopped;
+  plan.run.stopped_by = main.stopped_by;
+  plan.run.stop_asked = (main.stopped_by == StoppedBy::kSteps && question.steps_asked) ||
+                        (main.stopped_by == StoppedBy::kSeconds && question.seconds_asked);
   plan.versions.framework = as_asked.framework;
-  plan.how = question.real ? "real" : "fake";
-  plan.seconds = first.seconds;
-  plan.operations = main.operations;
-  plan.processes = static_cast<std::uint64_t>(
+  plan.run.how = question.real ? "real" : "fake";
+  plan.run.seconds = first.seconds;
+  plan.run.operations = main.operations;
+  plan.run.processes = static_cast<std::uint64_t>(
       std::count_if(processes.begin(), processes.end(), [](const ProcessSummary& s) { return s.allocations != 0; }));
-  plan.processes = std::max<std::uint64_t>(plan.processes, 1);
-  if (plan.stopped.empty() && as_asked.exception && !(plan.failed && is_out_of_memory(*as_asked.exception)))
-    plan.exception = as_asked.exception;
+  plan.run.processes = std::max<std::uint64_t>(plan.run.processes, 1);
+  if (plan.run.stopped.empty() && as_asked.exception &&
+      !(plan.failure.happened && is_out_of_memory(*as_asked.exception)))
+    plan.trouble.exception = as_asked.exception;
   plan.effects = first.effects;
   describe_unplanned(first, plan);
   fill_in_command(question, plan);
   describe_losses(run.trace, plan);
   // of several GPUs it is not known which process used which at its fullest
   if (run.judgement.facts->usage.size() < 2) describe_together(first.processes, plan);
-  if (!plan.failed) describe_growth(run.judgement.findings, *run.judgement.facts, run.needs.slot, plan);
-  if (!plan.failed) describe_cut_loops(main, run, plan);
+  if (!plan.failure.happened) describe_growth(run.judgement.findings, *run.judgement.facts, run.needs.slot, plan);
+  if (!plan.failure.happened) describe_cut_loops(main, run, plan);
   plan.verdict = verdict_on(first, as_asked, plan, interrupted, &first != &told);
-  if (plan.verdict == Verdict::kProgramError) plan.stand_in_line = as_asked.stand_in_line;
+  if (plan.verdict == Verdict::kProgramError) plan.trouble.stand_in_line = as_asked.stand_in_line;
   plan.notes = notes_of(run.trace);
-  plan.grows = std::any_of(run.judgement.findings.begin(), run.judgement.findings.end(), [](const Finding& finding) {
-    return topic_of(finding) == Topic::kGrowth && !finding.number("limit_bytes");
-  });
+  plan.growth.is_there = std::any_of(
+      run.judgement.findings.begin(), run.judgement.findings.end(),
+      [](const Finding& finding) { return topic_of(finding) == Topic::kGrowth && !finding.number("limit_bytes"); });
   describe_limits(run.judgement.findings, *run.judgement.facts, run.needs.slot, plan);
   if (main.ranks > 1 && run.judgement.facts->usage.size() > 1 && plan.devices.empty()) {
-    plan.notes.push_back({"mode",
+    plan.notes.push_back({NoteKind::kMode,
                           fmt::format("each rank was planned as a process of its own; the one that needs most uses "
                                       "cuda:{} alone, the other GPUs are those of the other ranks",
                                       plan.device),
@@ -326,37 +329,39 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   }
   if (fell_at_the_end(first, as_asked)) {
     plan.notes.push_back(
-        {"mode",
+        {NoteKind::kMode,
          fmt::format("signal {} ended the process when the program was already over; the plan is complete",
                      first.status - 128),
          "", 1});
   }
-  if (plan.failed && main.exception && !main.died_of_memory()) {
+  if (plan.failure.happened && main.exception && !main.died_of_memory()) {
     const PlanException& other = *main.exception;
     const std::string words = other.message.substr(0, other.message.find('\n')).substr(0, 160);
     plan.notes.insert(
         plan.notes.begin(),
-        {"mode",
+        {NoteKind::kMode,
          fmt::format("on a larger GPU, where it went on, the program ended with {}{}, which Faultline does not judge: "
                      "what it needs is counted until there",
                      other.type, words.empty() ? "" : ": " + words),
          other.location.file.empty() ? "" : fmt::format("{}:{}", other.location.file, other.location.line), 1});
   }
-  if (plan.failed && !plan.unplanned.empty())
-    plan.notes.push_back({"mode", "not planned, and the program went on: " + plan.unplanned, plan.unplanned_line, 1});
+  if (plan.failure.happened && !plan.trouble.unplanned.empty())
+    plan.notes.push_back({NoteKind::kMode, "not planned, and the program went on: " + plan.trouble.unplanned,
+                          plan.trouble.unplanned_line, 1});
   plan.folder = question.folder;
   plan.trace = std::filesystem::path(main.trace).lexically_relative(plan.folder).string();
   if (!plan.gpu) {
     Needs whole = run.needs;
-    whole.segment_bytes +=
-        plan.needed_at_end_bytes > whole.needed_bytes() ? plan.needed_at_end_bytes - whole.needed_bytes() : 0;
+    whole.segment_bytes += plan.growth.needed_at_end_bytes > whole.needed_bytes()
+                               ? plan.growth.needed_at_end_bytes - whole.needed_bytes()
+                               : 0;
     plan.fits = fits_on_catalogue(whole);
   }
   return plan;
 }
 
 void weaken_failures(const Plan& plan, std::vector<Finding>& findings) {
-  if (!plan.failed || !plan.is_undecided()) return;
+  if (!plan.failure.happened || !plan.is_undecided()) return;
   for (Finding& finding : findings) {
     if (topic_of(finding) != Topic::kExhausted) continue;
     finding.severity = Severity::kWarning;

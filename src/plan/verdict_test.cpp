@@ -70,20 +70,20 @@ Plan of_two_optimizers(const std::string& order) {
 }
 
 TEST(Verdict, OfTwoOptimizersTheFailingRoundIsTheOneThatNotAllHaveEnded) {
-  EXPECT_EQ(of_two_optimizers("Fababab").failed_in_step, 1u);
-  EXPECT_EQ(of_two_optimizers("aFbabab").failed_in_step, 1u);
-  EXPECT_EQ(of_two_optimizers("abFabab").failed_in_step, 2u);
-  EXPECT_EQ(of_two_optimizers("abaFbab").failed_in_step, 2u);
-  EXPECT_EQ(of_two_optimizers("abababF").failed_in_step, 0u);  // after the last
+  EXPECT_EQ(of_two_optimizers("Fababab").failure.in_step, 1u);
+  EXPECT_EQ(of_two_optimizers("aFbabab").failure.in_step, 1u);
+  EXPECT_EQ(of_two_optimizers("abFabab").failure.in_step, 2u);
+  EXPECT_EQ(of_two_optimizers("abaFbab").failure.in_step, 2u);
+  EXPECT_EQ(of_two_optimizers("abababF").failure.in_step, 0u);  // after the last
   // one steps twice as often: there is no round of both
   const Plan unequal = of_two_optimizers("aabaaFbaabaab");
-  EXPECT_EQ(unequal.failed_in_step, 0u);
-  EXPECT_EQ(unequal.steps_before_failure, 1u);
+  EXPECT_EQ(unequal.failure.in_step, 0u);
+  EXPECT_EQ(unequal.failure.steps_before, 1u);
   EXPECT_TRUE(unequal.has_unequal_optimizers());
   Plan one_after_the_other;
-  one_after_the_other.optimizers = 2;
-  one_after_the_other.steps = 7;
-  one_after_the_other.most_turns = one_after_the_other.least_turns = 4;
+  one_after_the_other.run.optimizers = 2;
+  one_after_the_other.run.steps = 7;
+  one_after_the_other.run.most_turns = one_after_the_other.run.least_turns = 4;
   EXPECT_TRUE(one_after_the_other.has_unequal_optimizers());
   EXPECT_FALSE(of_two_optimizers("ababaF").has_unequal_optimizers());  // within a round
 }
@@ -92,10 +92,10 @@ TEST(Verdict, WhatGrowsFitsUntilTheStepThatItsOwnNumbersGive) {
   for (const std::uint64_t each : {32, 64, 128}) {
     const Plan plan = planned(growing(12, each, "after 12 optimizer steps"));
     ASSERT_EQ(plan.verdict, Verdict::kFitsUntil) << each;
-    EXPECT_EQ(plan.until_unit, "step");
-    EXPECT_EQ(plan.needed_bytes, kContextBytes + (200 + 12 * each) * kMiB);
+    EXPECT_EQ(plan.growth.unit, "step");
+    EXPECT_EQ(plan.need.bytes, kContextBytes + (200 + 12 * each) * kMiB);
     // the 200 MiB of the first step are no growth
-    EXPECT_EQ(plan.until_step, 12 + plan.spare_bytes() / (each * kMiB)) << each;
+    EXPECT_EQ(plan.growth.until, 12 + plan.spare_bytes() / (each * kMiB)) << each;
   }
 }
 
@@ -123,17 +123,17 @@ TEST(Verdict, ALoopThatWasCutShortWhileMemoryRoseIsTakenToItsEnd) {
                          Row{115, Verdict::kTight}, Row{200, Verdict::kFitsUntil}}) {
     const Plan plan = planned(cut_loop(64, row.rounds));
     EXPECT_EQ(plan.verdict, row.verdict) << row.rounds;
-    EXPECT_EQ(plan.until_unit, "round");
-    EXPECT_EQ(plan.until_step, (8 * kGiB - kContextBytes - 200 * kMiB) / (64 * kMiB));
-    EXPECT_EQ(plan.needed_at_end_bytes, row.rounds == 0 ? 0 : kContextBytes + (200 + row.rounds * 64) * kMiB);
-    EXPECT_EQ(plan.loop.where, "train.py:19");
+    EXPECT_EQ(plan.growth.unit, "round");
+    EXPECT_EQ(plan.growth.until, (8 * kGiB - kContextBytes - 200 * kMiB) / (64 * kMiB));
+    EXPECT_EQ(plan.growth.needed_at_end_bytes, row.rounds == 0 ? 0 : kContextBytes + (200 + row.rounds * 64) * kMiB);
+    EXPECT_EQ(plan.growth.loop.where, "train.py:19");
   }
 }
 
 TEST(Verdict, ALoopThatWasCutShortAndKeepsNothingFits) {
   const Plan plan = planned(cut_loop(0, 200));
   EXPECT_EQ(plan.verdict, Verdict::kFits);
-  EXPECT_EQ(plan.until_step, 0u);
+  EXPECT_EQ(plan.growth.until, 0u);
 }
 
 TEST(Verdict, WhereALoopThatWasCutShortFillsTheGpuTheGraphIsTriedBeforeTheBatch) {
@@ -170,12 +170,12 @@ TEST(Verdict, WhereALoopThatWasCutShortFillsTheGpuTheGraphIsTriedBeforeTheBatch)
     ASSERT_FALSE(program.attempts.empty());
     EXPECT_TRUE(program.attempts.front().changes.contains("no_grad"));
     EXPECT_EQ(program.attempts.size() > 1, !it_helps);
-    ASSERT_FALSE(plan.changes.empty());
-    EXPECT_EQ(plan.changes.front().fits, it_helps);
+    ASSERT_FALSE(plan.tried.changes.empty());
+    EXPECT_EQ(plan.tried.changes.front().fits, it_helps);
     if (!it_helps) {
-      EXPECT_EQ(plan.changes.front().until, plan.until_step);
+      EXPECT_EQ(plan.tried.changes.front().until, plan.growth.until);
       // no batch is confirmed while memory grows with each round
-      EXPECT_TRUE(plan.vary && plan.vary->largest_fitting == 0);
+      EXPECT_TRUE(plan.tried.vary && plan.tried.vary->largest_fitting == 0);
     }
   }
 }
@@ -198,11 +198,11 @@ TEST(Verdict, WhatGrowsFitsWhereTheLoopEndsBeforeTheGpuIsFull) {
     const Plan& plan = (*made)->plan;
     EXPECT_EQ(plan.verdict, row.verdict) << row.steps;
     if (row.verdict != Verdict::kFitsUntil) {
-      EXPECT_EQ(plan.needed_at_end_bytes, kContextBytes + (200 + row.steps * 64) * kMiB);
+      EXPECT_EQ(plan.growth.needed_at_end_bytes, kContextBytes + (200 + row.steps * 64) * kMiB);
     }
     for (const Finding& finding : (*made)->judgement.findings) {
       EXPECT_EQ(finding.severity == Severity::kNote, row.verdict == Verdict::kFits) << finding.message;
-      EXPECT_EQ(finding.number("steps_until_full"), std::optional<std::int64_t>(plan.until_step - 12));
+      EXPECT_EQ(finding.number("steps_until_full"), std::optional<std::int64_t>(plan.growth.until - 12));
     }
     EXPECT_EQ((*made)->judgement.findings.size(), 1u);
   }
@@ -228,8 +228,8 @@ TEST(Verdict, StepsThatTakeTurnsGrowAsOneOfThemDoes) {
     run.processes.front().stopped = "after some optimizer steps";
     const Plan plan = planned(run);
     ASSERT_EQ(plan.verdict, Verdict::kFitsUntil) << steps;
-    EXPECT_EQ(plan.until_step, steps + plan.spare_bytes() / (2 * kMiB)) << steps;
-    EXPECT_EQ(plan.until_latest, 0u) << steps;
+    EXPECT_EQ(plan.growth.until, steps + plan.spare_bytes() / (2 * kMiB)) << steps;
+    EXPECT_EQ(plan.growth.until_latest, 0u) << steps;
   }
 }
 
@@ -259,7 +259,7 @@ TEST(Verdict, ATraceThatIsNotWholeGivesNone) {
     std::ofstream(run.processes.front().trace, std::ios::app) << "lost " << lost << " 3\n";
     const Plan plan = planned(run);
     EXPECT_EQ(plan.verdict, Verdict::kUnplanned) << lost;
-    EXPECT_NE(plan.unplanned.find("not whole"), std::string::npos) << plan.unplanned;
+    EXPECT_NE(plan.trouble.unplanned.find("not whole"), std::string::npos) << plan.trouble.unplanned;
   }
 }
 
@@ -291,7 +291,7 @@ TEST(Verdict, WhatEndsAfterTheDryRunsOwnStopIsNoFailureOfTheProgram) {
   run.processes.front().stopped = "after 8 optimizer steps";
   const Plan plan = planned(run);
   EXPECT_EQ(plan.verdict, Verdict::kFits);
-  EXPECT_FALSE(plan.exception.has_value());
+  EXPECT_FALSE(plan.trouble.exception.has_value());
 }
 
 // What it was stopped by decides, whatever a framework calls its steps.
@@ -320,7 +320,7 @@ TEST(Verdict, APartIsWhatWasAskedForWhereTheLimitThatStoppedItWas) {
     run.processes.front().stopped_by = row.by;
     Result<std::unique_ptr<PlannedRun>> made = make_plan(question, run, program.reruns());
     ASSERT_TRUE(made.ok());
-    EXPECT_EQ((*made)->plan.stop_asked, row.asked) << row.stopped;
+    EXPECT_EQ((*made)->plan.run.stop_asked, row.asked) << row.stopped;
     EXPECT_EQ((*made)->plan.ends_early(), row.by != StoppedBy::kItself && !row.asked) << row.stopped;
   }
 }
@@ -330,7 +330,8 @@ TEST(Verdict, AProgramThatNeverUsedTheGpuDoesNotFitIt) {
   run.processes.front().allocations = 0;
   const Plan plan = planned(run);
   EXPECT_EQ(plan.verdict, Verdict::kUnplanned);
-  EXPECT_NE(plan.unplanned.find("ran to its end without using it"), std::string::npos) << plan.unplanned;
+  EXPECT_NE(plan.trouble.unplanned.find("ran to its end without using it"), std::string::npos)
+      << plan.trouble.unplanned;
   run.status = 2;  // it ended by itself
   EXPECT_EQ(planned(run).verdict, Verdict::kProgramError);
 }
@@ -356,7 +357,7 @@ TEST(Verdict, ProcessesThatRunAtOneTimeShareTheGpu) {
     other.ended_s = row.ended;
     run.processes.push_back(other);
     const Plan plan = planned(run);
-    EXPECT_EQ(plan.together_bytes, row.share ? (2 + row.other_gib) * kGiB + 2 * kContextBytes : 0)
+    EXPECT_EQ(plan.need.together_bytes, row.share ? (2 + row.other_gib) * kGiB + 2 * kContextBytes : 0)
         << row.other_gib << " " << row.began;
     EXPECT_EQ(plan.verdict, row.verdict) << row.other_gib << " " << row.began;
   }

@@ -228,7 +228,7 @@ void note_side(const Report& report, const std::string& side, std::vector<std::s
   if (std::any_of(report.findings.begin(), report.findings.end(), ran_out_of_memory))
     notes.push_back(side + ": the program ran out of memory. That peak is what it had by then; it needed more.");
   if (report.plan && report.plan->ends_early())
-    notes.push_back(side + ": the program was stopped " + report.plan->stopped +
+    notes.push_back(side + ": the program was stopped " + report.plan->run.stopped +
                     ", and what comes later was not seen.");
 }
 
@@ -265,19 +265,18 @@ void compare_devices(const Report& before, const Report& after, Comparison& resu
 }
 
 void compare_needs(const Plan& before, const Plan& after, Comparison& result) {
-  if (before.needed_bytes != 0 && after.needed_bytes != 0)
-    result.needed = Change{before.needed_bytes, after.needed_bytes};
-  if (!before.modules.empty() && !after.modules.empty()) {
+  if (before.need.bytes != 0 && after.need.bytes != 0) result.needed = Change{before.need.bytes, after.need.bytes};
+  if (!before.peak.modules.empty() && !after.peak.modules.empty()) {
     std::map<std::string, Change> all;
-    for (const PlanModule& module : before.modules)
+    for (const PlanModule& module : before.peak.modules)
       all[module.path].before = capped_sum(all[module.path].before, module.bytes);
-    for (const PlanModule& module : after.modules)
+    for (const PlanModule& module : after.peak.modules)
       all[module.path].after = capped_sum(all[module.path].after, module.bytes);
     result.modules = changes_of(all);
   }
-  if (before.steps != after.steps)
-    result.notes.push_back("The one plan saw " + format_count(before.steps) + " optimizer steps, the other " +
-                           format_count(after.steps) + ".");
+  if (before.run.steps != after.run.steps)
+    result.notes.push_back("The one plan saw " + format_count(before.run.steps) + " optimizer steps, the other " +
+                           format_count(after.run.steps) + ".");
 }
 
 }  // namespace

@@ -22,12 +22,13 @@ TEST(ExitStatus, AVerdictThatHoldsInPartIsNoPlainFit) {
   plan.verdict = Verdict::kFits;
   plan.gpu = PlanGpu{};
   EXPECT_EQ(exit_status(report), 0);
-  plan.notes = {{"value", "a number was read", "train.py:3", 1, ""}, {"instead", "b", "", 1, "run eagerly"}};
+  plan.notes = {{NoteKind::kValue, "a number was read", "train.py:3", 1, ""},
+                {NoteKind::kInstead, "b", "", 1, "run eagerly"}};
   EXPECT_EQ(exit_status(report), 0);
   plan.notes.front().verdict = "with sizes from a number that is not computed (train.py:3)";
   EXPECT_EQ(exit_status(report), kHoldsInPart);
   plan.notes.clear();
-  plan.filling = PlanFilling{"train.py:2", 2, 1};
+  plan.need.filling = PlanFilling{"train.py:2", 2, 1};
   EXPECT_EQ(exit_status(report), 0);
   plan.gpu.reset();
   plan.verdict = Verdict::kMeasured;

@@ -9,16 +9,17 @@ namespace faultline {
 
 std::string broken_limits_text(const Plan& plan) {
   std::string text;
-  if (plan.budget && plan.budget->over_bytes() != 0)
-    text += fmt::format(", {} over the budget", need_words(plan.budget->over_bytes(), plan.budget->at_least));
-  if (plan.comparison && plan.comparison->is_too_much())
-    text += fmt::format(", {} more than before", format_bytes(plan.comparison->grown_bytes()));
+  if (plan.limits.budget && plan.limits.budget->over_bytes() != 0)
+    text +=
+        fmt::format(", {} over the budget", need_words(plan.limits.budget->over_bytes(), plan.limits.budget->at_least));
+  if (plan.limits.comparison && plan.limits.comparison->is_too_much())
+    text += fmt::format(", {} more than before", format_bytes(plan.limits.comparison->grown_bytes()));
   return text;
 }
 
 std::vector<std::pair<std::string_view, std::string>> limit_rows(const Plan& plan) {
   std::vector<std::pair<std::string_view, std::string>> rows;
-  if (const auto& budget = plan.budget) {
+  if (const auto& budget = plan.limits.budget) {
     const std::string needs = need_words(budget->needed_bytes, budget->at_least);
     rows.emplace_back(
         "budget", !budget->why_not.empty()
@@ -30,7 +31,7 @@ std::vector<std::pair<std::string_view, std::string>> limit_rows(const Plan& pla
                                     format_bytes(budget->needed_bytes), budget->at_least ? " as far as it was run" : "",
                                     format_bytes(budget->bytes - budget->needed_bytes)));
   }
-  if (const auto& compared = plan.comparison) {
+  if (const auto& compared = plan.limits.comparison) {
     std::string text = fmt::format("{} in {}", format_bytes(compared->before_bytes), compared->base);
     if (!compared->why_not.empty())
       text += ": not judged, for " + compared->why_not;

@@ -25,16 +25,16 @@ Report planned(std::uint64_t needed_bytes, std::uint64_t first_line_bytes = kGiB
   plan.verdict = Verdict::kMeasured;
   plan.command = {"python", "train.py"};
   plan.context_bytes = 640 * kMiB;
-  plan.needed_bytes = needed_bytes;
-  plan.taken_bytes = needed_bytes;
+  plan.need.bytes = needed_bytes;
+  plan.need.taken_bytes = needed_bytes;
   plan.versions = {"0.2.0", "PyTorch 2.13.0"};
-  plan.how = "fake";
+  plan.run.how = "fake";
   return report;
 }
 
 Report with_budget(Report report, std::uint64_t bytes) {
   Plan plan = *report.plan;
-  plan.budget = judge_budget(plan, bytes);
+  plan.limits.budget = judge_budget(plan, bytes);
   attach_plan(report, plan);
   return report;
 }
@@ -42,8 +42,8 @@ Report with_budget(Report report, std::uint64_t bytes) {
 Report compared(const Report& base, Report report, std::string_view allowed) {
   Plan plan = *report.plan;
   report.plan.reset();
-  plan.comparison = compare_with_base({*base.plan, base.input_path}, plan, grown_lines(base, report, plan.device),
-                                      *parse_allowed_growth(allowed));
+  plan.limits.comparison = compare_with_base({*base.plan, base.input_path}, plan,
+                                             grown_lines(base, report, plan.device), *parse_allowed_growth(allowed));
   attach_plan(report, plan);
   return report;
 }
@@ -84,7 +84,7 @@ TEST(Limits, WhatWasNotPlannedToItsEndKeepsNoBudget) {
     Report report = planned(kGiB);
     report.plan->verdict = verdict;
     const Report kept = with_budget(report, 2 * kGiB);
-    EXPECT_FALSE(kept.plan->budget->why_not.empty());
+    EXPECT_FALSE(kept.plan->limits.budget->why_not.empty());
     EXPECT_EQ(exit_status(kept), 2);
     EXPECT_NE(to_terminal(kept, {}).find("not judged"), std::string::npos);
     const Report broken = with_budget(report, kGiB / 2);  // whatever comes after that
@@ -97,17 +97,17 @@ TEST(Limits, WhatWasNotPlannedToItsEndKeepsNoBudget) {
 TEST(Limits, WhatEndedAtAnOutOfMemoryKeepsNoLimit) {
   Report report = planned(kGiB);
   report.plan->verdict = Verdict::kDoesNotFit;
-  report.plan->needed_is_least = true;
+  report.plan->need.is_least = true;
   const char* const why = "ran out of memory, and what it needs in all is not known";
   const Report within = with_budget(report, 2 * kGiB);
-  EXPECT_NE(within.plan->budget->why_not.find(why), std::string::npos);
+  EXPECT_NE(within.plan->limits.budget->why_not.find(why), std::string::npos);
   EXPECT_TRUE(has_unjudged_limit(*within.plan));
   EXPECT_NE(found(with_budget(report, kGiB / 2), "memory/over-budget"), nullptr);  // that much is sure
   const Report less = compared(planned(2 * kGiB), report, "5%");
-  EXPECT_NE(less.plan->comparison->why_not.find(why), std::string::npos);
+  EXPECT_NE(less.plan->limits.comparison->why_not.find(why), std::string::npos);
   for (const auto& [label, text] : limit_rows(*less.plan)) EXPECT_EQ(text.find(" less"), std::string::npos) << text;
   EXPECT_NE(found(compared(planned(kGiB / 2), report, "5%"), "memory/grown"), nullptr);
-  report.plan->needed_is_least = false;
+  report.plan->need.is_least = false;
   EXPECT_FALSE(has_unjudged_limit(*with_budget(report, 2 * kGiB).plan));
   EXPECT_FALSE(has_unjudged_limit(*compared(planned(2 * kGiB), report, "5%").plan));
 }
@@ -120,7 +120,7 @@ TEST(Limits, OfALineThatTheBaseDoesNotListOnlyWhatIsSureIsToldAsGrown) {
   Report now = planned(4 * kGiB);
   now.devices[0].holders.push_back({700 * kMiB, 1, "other", {"/home/me/new.py", 1, "f", "", ""}, ""});
   const Report grown = compared(base, now, "1%");
-  const auto& lines = grown.plan->comparison->lines;
+  const auto& lines = grown.plan->limits.comparison->lines;
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].before_bytes, kGiB / 2);  // the least row of the base
   EXPECT_EQ(lines[0].now_bytes, 700 * kMiB);
@@ -128,7 +128,7 @@ TEST(Limits, OfALineThatTheBaseDoesNotListOnlyWhatIsSureIsToldAsGrown) {
 
 TEST(Limits, AProgramThatSizesItselfByAGpuThatWasNotNamedIsNotJudged) {
   Report report = planned(90 * kGiB);
-  report.plan->filling = PlanFilling{"serve.py:3", kGiB, kGiB};
+  report.plan->need.filling = PlanFilling{"serve.py:3", kGiB, kGiB};
   const Report judged = with_budget(report, kGiB);
   EXPECT_TRUE(judged.findings.empty());
   EXPECT_EQ(exit_status(judged), 2);
@@ -136,7 +136,7 @@ TEST(Limits, AProgramThatSizesItselfByAGpuThatWasNotNamedIsNotJudged) {
 
 TEST(Limits, ProcessesThatMayBreakItTogetherAreNotJudged) {
   Report report = planned(kGiB);
-  report.plan->together_bytes = 3 * kGiB;
+  report.plan->need.together_bytes = 3 * kGiB;
   EXPECT_EQ(exit_status(with_budget(report, 2 * kGiB)), 2);
   EXPECT_EQ(exit_status(with_budget(report, 3 * kGiB)), 0);
   EXPECT_EQ(exit_status(with_budget(report, kGiB / 2)), 1);
@@ -144,7 +144,7 @@ TEST(Limits, ProcessesThatMayBreakItTogetherAreNotJudged) {
 
 TEST(Limits, AStoppedPlanKeepsItAsFarAsItWasRun) {
   Report report = planned(kGiB);
-  report.plan->stopped = "after 8 optimizer steps";
+  report.plan->run.stopped = "after 8 optimizer steps";
   const Report judged = with_budget(report, 2 * kGiB);
   EXPECT_EQ(exit_status(judged), kHoldsInPart);
   EXPECT_NE(to_terminal(judged, {}).find("as far as it was run"), std::string::npos);
@@ -152,7 +152,7 @@ TEST(Limits, AStoppedPlanKeepsItAsFarAsItWasRun) {
 
 TEST(Limits, WhatGrowsUntilItsLoopEndsIsHeldAgainstWhatItNeedsThen) {
   Report report = planned(kGiB);
-  report.plan->needed_at_end_bytes = 3 * kGiB;
+  report.plan->growth.needed_at_end_bytes = 3 * kGiB;
   EXPECT_NE(found(with_budget(report, 2 * kGiB), "memory/over-budget"), nullptr);
 }
 
@@ -171,10 +171,10 @@ TEST(Limits, GrowthIsToldByTheLineThatGrewAlsoWhereItMoved) {
   ASSERT_NE(finding, nullptr);
   EXPECT_EQ(finding->bytes, kGiB);
   EXPECT_EQ(finding->location.line, 9u);
-  ASSERT_EQ(grown.plan->comparison->lines.size(), 1u);  // the other line is as it was
-  EXPECT_EQ(grown.plan->comparison->lines[0].before_bytes, kGiB);
-  EXPECT_EQ(grown.plan->comparison->lines[0].now_bytes, 2 * kGiB);
-  EXPECT_EQ(grown.plan->comparison->lines[0].count, 3u);
+  ASSERT_EQ(grown.plan->limits.comparison->lines.size(), 1u);  // the other line is as it was
+  EXPECT_EQ(grown.plan->limits.comparison->lines[0].before_bytes, kGiB);
+  EXPECT_EQ(grown.plan->limits.comparison->lines[0].now_bytes, 2 * kGiB);
+  EXPECT_EQ(grown.plan->limits.comparison->lines[0].count, 3u);
   EXPECT_EQ(exit_status(grown), 1);
   EXPECT_EQ(exit_status(compared(base, planned(2 * kGiB), "0%")), 0);
   EXPECT_EQ(exit_status(compared(base, planned(kGiB, kGiB / 2), "0%")), 0);
@@ -199,7 +199,7 @@ TEST(Limits, WhatElseIsOtherIsSaid) {
   Report base = planned(kGiB);
   base.plan->versions = {"0.0.9", "PyTorch 2.11.0"};
   base.plan->command = {"/usr/bin/python", "old.py"};
-  base.plan->stopped = "after 2 optimizer steps";
+  base.plan->run.stopped = "after 2 optimizer steps";
   const Report grown = compared(base, planned(2 * kGiB), "1%");
   const std::string text = found(grown, "memory/grown")->memory;
   for (const char* part : {"PyTorch 2.11.0 then", "Faultline 0.0.9", "old.py", "2 optimizer steps"})

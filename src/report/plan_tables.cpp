@@ -83,23 +83,24 @@ void print_effects(Page& page, const PlanEffects& effects) {
 }
 
 void print_modules(Page& page, const Plan& plan, bool verbose) {
-  if (plan.modules.empty()) return;
+  if (plan.peak.modules.empty()) return;
   std::uint64_t all = 0;
-  for (const PlanModule& module : plan.modules) all += module.bytes;
+  for (const PlanModule& module : plan.peak.modules) all += module.bytes;
   if (all == 0) return;
   page.blank();
   page.paragraph(0, "What fills the memory at the peak", Style::kStrong);
-  const std::size_t shown =
-      verbose ? plan.modules.size() : std::min(plan.modules.size(), kModulesShown - (plan.failed ? 1 : 0));
+  const std::size_t shown = verbose
+                                ? plan.peak.modules.size()
+                                : std::min(plan.peak.modules.size(), kModulesShown - (plan.failure.happened ? 1 : 0));
   const auto name = [&](const PlanModule& module) {
     return page.clean(module.path) +
            (module.count > 1 ? fmt::format(" ({} {})", format_count(module.count), page.glyph("×", "x")) : "");
   };
   int columns = 0;
-  for (std::size_t at = 0; at < shown; ++at) columns = std::max(columns, display_width(name(plan.modules[at])));
+  for (std::size_t at = 0; at < shown; ++at) columns = std::max(columns, display_width(name(plan.peak.modules[at])));
   columns = std::min(columns, page.width() / 2);
   for (std::size_t at = 0; at < shown; ++at) {
-    const PlanModule& module = plan.modules[at];
+    const PlanModule& module = plan.peak.modules[at];
     const std::string numbers = fmt::format("  {} {:>3.0f} %  ", pad_left(format_bytes(module.bytes), 10),
                                             100.0 * static_cast<double>(module.bytes) / static_cast<double>(all));
     const std::string label = pad_right(shorten_middle(name(module), columns, page.unicode()), columns);
@@ -114,8 +115,8 @@ void print_modules(Page& page, const Plan& plan, bool verbose) {
     const std::string said = display_width(parts) <= room ? parts : first;
     page.line({{numbers}, {label + "  "}, {display_width(said) <= room ? page.clean(said) : "", Style::kDim}});
   }
-  if (shown < plan.modules.size())
-    page.paragraph(2, fmt::format("and {} more; -vv lists them", plan.modules.size() - shown), Style::kDim);
+  if (shown < plan.peak.modules.size())
+    page.paragraph(2, fmt::format("and {} more; -vv lists them", plan.peak.modules.size() - shown), Style::kDim);
 }
 
 // The GPUs around the border between too small and large enough; all of them for those who ask.
@@ -167,7 +168,7 @@ std::string note_text(const Page& page, const PlanNote& note) {
 
 void print_notes(Page& page, const Plan& plan, bool verbose) {
   if (plan.notes.empty()) return;
-  if (plan.failed && !verbose) return;  // the first stands among the facts
+  if (plan.failure.happened && !verbose) return;  // the first stands among the facts
   page.blank();
   page.paragraph(0, "What the dry run assumed", Style::kStrong);
   const std::size_t shown = verbose ? plan.notes.size() : std::min(plan.notes.size(), kNotesShown);

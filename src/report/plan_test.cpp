@@ -20,29 +20,29 @@ Plan sample_plan() {
   Plan plan;
   plan.verdict = Verdict::kDoesNotFit;
   plan.command = {"python", "train.py", "--name", "a b"};
-  plan.exit_status = 1;
+  plan.run.exit_status = 1;
   plan.gpu = PlanGpu{"Tesla T4", 14 * kGiB, "published", 144 * kMiB, "estimated"};
   plan.context_bytes = 144 * kMiB;
-  plan.needed_bytes = 18 * kGiB;
-  plan.taken_bytes = 19 * kGiB;
-  plan.peak_allocated_bytes = 17 * kGiB;
-  plan.peak_reserved_bytes = 18 * kGiB;
-  plan.live_at_peak = {{"parameters", 2 * kGiB}, {"activations", 15 * kGiB}};
-  plan.modules = {{"GPT.blocks.*.mlp", 12, 10 * kGiB, {{"activations", 10 * kGiB}}}};
-  plan.failed = true;
-  plan.failed_at = {"/home/ada/llm/train.py", 12, "forward", "", ""};
-  plan.failed_in_step = 1;
-  plan.steps = 3;
-  plan.stopped = "after 8 optimizer steps";
-  plan.stop_asked = true;
-  plan.how = "fake";
-  plan.seconds = 2.5;
-  plan.exception = PlanException{"ValueError", "no", {"a.py", 3, "f", "", ""}};
+  plan.need.bytes = 18 * kGiB;
+  plan.need.taken_bytes = 19 * kGiB;
+  plan.peak.allocated_bytes = 17 * kGiB;
+  plan.peak.reserved_bytes = 18 * kGiB;
+  plan.peak.live = {{"parameters", 2 * kGiB}, {"activations", 15 * kGiB}};
+  plan.peak.modules = {{"GPT.blocks.*.mlp", 12, 10 * kGiB, {{"activations", 10 * kGiB}}}};
+  plan.failure.happened = true;
+  plan.failure.at = {"/home/ada/llm/train.py", 12, "forward", "", ""};
+  plan.failure.in_step = 1;
+  plan.run.steps = 3;
+  plan.run.stopped = "after 8 optimizer steps";
+  plan.run.stop_asked = true;
+  plan.run.how = "fake";
+  plan.run.seconds = 2.5;
+  plan.trouble.exception = PlanException{"ValueError", "no", {"a.py", 3, "f", "", ""}};
   plan.fits = {{PlanGpu{"H200", 140 * kGiB, "measured", kGiB, "measured"}, true}};
-  plan.changes = {{"program", "Use checkpointing", "12 × Block", true, true, 9 * kGiB, ""},
-                  {"setting", "Set X", "", false, false, 0, "it broke"}};
-  plan.vary = PlanVary{"batch_size", "train.py:4", 8, 5, true, 6, 4, "", ""};
-  plan.notes = {{"value", "a number was read", "train.py:15", 3}};
+  plan.tried.changes = {{ChangeKind::kProgram, "Use checkpointing", "12 × Block", true, true, 9 * kGiB, ""},
+                        {ChangeKind::kSetting, "Set X", "", false, false, 0, "it broke"}};
+  plan.tried.vary = PlanVary{"batch_size", "train.py:4", 8, 5, true, 6, 4, "", ""};
+  plan.notes = {{NoteKind::kValue, "a number was read", "train.py:15", 3}};
   plan.folder = "/tmp/run";
   plan.trace = "larger/process-7.faultline";
   return plan;
@@ -90,9 +90,9 @@ TEST(PlanJson, AChangedReportLosesFieldsAndNothingElse) {
       R"({"verdict": 7, "command": "x", "gpu": [3], "needed": -1, "modules": {"path": 4}, "vary": [], "changes": [1, {"what": []}], "seconds": "long"})");
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->verdict, Verdict::kInterrupted);
-  EXPECT_EQ(plan->needed_bytes, 0u);
+  EXPECT_EQ(plan->need.bytes, 0u);
   EXPECT_FALSE(plan->gpu.has_value());
-  EXPECT_EQ(plan->changes.size(), 1u);
+  EXPECT_EQ(plan->tried.changes.size(), 1u);
 }
 
 TEST(Plan, TheExitStatusFollowsTheVerdict) {
@@ -124,8 +124,8 @@ TEST(Plan, AVerdictOnAPartHasAStatusOfItsOwnUnlessThePartWasAskedFor) {
     Report report;
     report.plan = sample_plan();
     report.plan->verdict = row.verdict;
-    report.plan->stopped = row.stopped;
-    report.plan->stop_asked = row.asked;
+    report.plan->run.stopped = row.stopped;
+    report.plan->run.stop_asked = row.asked;
     EXPECT_EQ(exit_status(report), row.status) << name_of(row.verdict) << " " << row.stopped << row.asked;
     report.findings.emplace_back().severity = Severity::kWarning;
     EXPECT_EQ(exit_status(report), 1);
@@ -176,12 +176,13 @@ TEST(PlanText, WhereALeakGoesOnNoGpuIsLargeEnough) {
     report.findings.push_back(leak_at(114, 10 * kGiB));
     report.findings.back().bytes = 10 * kGiB;
     Plan plan = sample_plan();
-    plan.exception.reset();
-    plan.stopped = stopped ? "after 450 optimizer steps" : "";
-    plan.changes.clear();
+    plan.trouble.exception.reset();
+    plan.run.stopped = stopped ? "after 450 optimizer steps" : "";
+    plan.tried.changes.clear();
     for (int at = 0; at < 4; ++at)
-      plan.changes.push_back({"program", "Change number " + std::to_string(at), "", true, !stopped, kGiB, ""});
-    plan.where = {{PlanGpu{"NVIDIA H200", 140 * kGiB, "measured", 500 * kMiB, "measured"}, ""}};
+      plan.tried.changes.push_back(
+          {ChangeKind::kProgram, "Change number " + std::to_string(at), "", true, !stopped, kGiB, ""});
+    plan.tried.where = {{PlanGpu{"NVIDIA H200", 140 * kGiB, "measured", 500 * kMiB, "measured"}, ""}};
     attach_plan(report, std::move(plan));
     TerminalOptions options;
     options.width = 100;
@@ -197,16 +198,16 @@ TEST(PlanText, AFailingPlanIsOneScreenAndTellsNothingTwice) {
   Report report = samples::out_of_memory();
   report.findings.push_back(leak_at(114, 10 * kGiB));
   Plan plan = sample_plan();
-  plan.exception.reset();
-  plan.stopped.clear();
+  plan.trouble.exception.reset();
+  plan.run.stopped.clear();
   plan.fits.clear();
   plan.effects.confined = plan.effects.known = true;
   report.not_judged.resize(2);
   for (int at = 0; at < 12; ++at) {
-    plan.modules.push_back({"GPT.part" + std::to_string(at), 1, kGiB, {{"activations", kGiB}}});
-    plan.changes.push_back(
-        {"program", "Change number " + std::to_string(at), "", true, at % 3 == 0, (10 + std::uint64_t(at)) * kGiB, ""});
-    plan.notes.push_back({"value", "a number was read, note " + std::to_string(at), "train.py:15", 3});
+    plan.peak.modules.push_back({"GPT.part" + std::to_string(at), 1, kGiB, {{"activations", kGiB}}});
+    plan.tried.changes.push_back({ChangeKind::kProgram, "Change number " + std::to_string(at), "", true, at % 3 == 0,
+                                  (10 + std::uint64_t(at)) * kGiB, ""});
+    plan.notes.push_back({NoteKind::kValue, "a number was read, note " + std::to_string(at), "train.py:15", 3});
   }
   attach_plan(report, std::move(plan));
   TerminalOptions options;
@@ -233,7 +234,7 @@ TEST(PlanText, AnExceptionThatNothingJudgesSaysSo) {
   TerminalOptions wide;
   wide.width = 120;
   report.plan = sample_plan();
-  report.plan->failed = false;
+  report.plan->failure.happened = false;
   report.plan->verdict = Verdict::kProgramError;
   const std::string claim = "Faultline does not judge it";
   EXPECT_NE(to_terminal(report, wide).find("ValueError: no"), std::string::npos);
@@ -300,158 +301,159 @@ TEST(PlanText, WhatIsSaidFollowsWhatWasSeen) {
   };
   const auto fits = [](Plan& plan) {
     plan.verdict = Verdict::kFits;
-    plan.failed = false;
-    plan.exception.reset();
-    plan.stopped.clear();
-    plan.needed_bytes = 6 * kGiB;
+    plan.failure.happened = false;
+    plan.trouble.exception.reset();
+    plan.run.stopped.clear();
+    plan.need.bytes = 6 * kGiB;
   };
   const Row rows[] = {
       {[&](Plan& plan) { fits(plan); }, "8.00 GiB to spare", "caught"},
       {[&](Plan& plan) {
          fits(plan);
-         plan.caught_failures = 1;
+         plan.failure.caught = 1;
        },
        "FITS on Tesla T4, after an out-of-memory that the program caught It needs", "fits; "},
       {[&](Plan& plan) {
          fits(plan);
-         plan.caught_failures = 4;
+         plan.failure.caught = 4;
        },
        "It ran out of memory 4 times and went on; what it requested then is not in this number.",
        "It ran out of memory once"},
       {[&](Plan& plan) {
          fits(plan);
-         plan.together_bytes = 9 * kGiB;
-         plan.processes = 2;
+         plan.need.together_bytes = 9 * kGiB;
+         plan.run.processes = 2;
        },
        "take up to 9.00 GiB together and the GPU has 14.00 GiB: 5.00 GiB to spare; the one that needs most needs 6.00 "
        "GiB.",
        "8.00 GiB to spare"},
-      {[](Plan& plan) { plan.failed_in_step = 3; }, "It fits until step 3, which fails.", "optimizer steps before"},
+      {[](Plan& plan) { plan.failure.in_step = 3; }, "It fits until step 3, which fails.", "optimizer steps before"},
       {[](Plan& plan) {
-         plan.failed_in_step = 0;
-         plan.steps_before_failure = 20;
+         plan.failure.in_step = 0;
+         plan.failure.steps_before = 20;
        },
        "train.py:12 in forward, after 20 optimizer steps", "in step"},
       {[](Plan& plan) {
-         plan.failed_in_step = 0;
-         plan.steps_before_failure = 10;
-         plan.failed_phase = "evaluation";
+         plan.failure.in_step = 0;
+         plan.failure.steps_before = 10;
+         plan.failure.phase = "evaluation";
        },
        "train.py:12 in forward, in evaluation after 10 optimizer steps", "in step"},
       {[](Plan& plan) {
          plan.verdict = Verdict::kMeasured;
          plan.gpu.reset();
-         plan.failed = false;
-         plan.filling = PlanFilling{"train.py:2", kGiB, kGiB / 2};
+         plan.failure.happened = false;
+         plan.need.filling = PlanFilling{"train.py:2", kGiB, kGiB / 2};
        },
        "WHAT IT NEEDS DEPENDS ON THE GPU, and none was named (--gpu)", "NEEDS 1"},
       {[](Plan& plan) {
          plan.verdict = Verdict::kFits;
-         plan.failed = false;
+         plan.failure.happened = false;
          plan.devices = {{0, 1, 1}, {1, 2, 2}};
          plan.device = 1;
        },
        "FITS on both GPUs; cuda:1, Tesla T4, is the fullest", "on cuda:1"},
       {[](Plan& plan) {
-         plan.failed_in_step = 0;
-         plan.steps = 0;
+         plan.failure.in_step = 0;
+         plan.run.steps = 0;
        },
        "train.py:12 in forward at the peak", "before the first step"},
       {[](Plan& plan) {
-         plan.notes = {{"value",
+         plan.notes = {{NoteKind::kValue,
                         "masked_select() with an unknown mask: all 9 elements were taken, the most there can be",
                         "train.py:3", 1, "", true}};
        },
        "so it may need less: --real computes them", "FITS on"},
       {[](Plan&) {}, "DOES NOT FIT", "so it may need less"},
-      {[](Plan& plan) { plan.stopped.clear(); }, "It needs 18.00 GiB and the GPU has 14.00 GiB: 4.00 GiB too little.",
-       "at least"},
+      {[](Plan& plan) { plan.run.stopped.clear(); },
+       "It needs 18.00 GiB and the GPU has 14.00 GiB: 4.00 GiB too little.", "at least"},
       {[](Plan& plan) {
-         plan.stopped.clear();
-         plan.needed_least_bytes = 16 * kGiB, plan.needed_most_bytes = 20 * kGiB;
+         plan.run.stopped.clear();
+         plan.need.least_bytes = 16 * kGiB, plan.need.most_bytes = 20 * kGiB;
        },
        "It needs 16.00 GiB to 20.00 GiB and the GPU has 14.00 GiB: at least 2.00 GiB too little.",
        "4.00 GiB too little"},
-      {[](Plan& plan) { plan.stopped = "after 437 optimizer steps"; },
+      {[](Plan& plan) { plan.run.stopped = "after 437 optimizer steps"; },
        "As far as it was run it needs 18.00 GiB and the GPU has 14.00 GiB: at least 4.00 GiB too little.",
        "It needs 18.00 GiB"},
       {[](Plan& plan) {
-         plan.stopped = "after 6 optimizer steps";
-         plan.steps = 6, plan.alike_from = 3;
+         plan.run.stopped = "after 6 optimizer steps";
+         plan.run.steps = 6, plan.run.alike_from = 3;
        },
        "It needs 18.00 GiB and the GPU has 14.00 GiB: 4.00 GiB too little.", "at least"},
       {[](Plan& plan) {
-         plan.stopped = "after 6 optimizer steps";
-         plan.steps = 6, plan.alike_from = 3, plan.grows = true;
+         plan.run.stopped = "after 6 optimizer steps";
+         plan.run.steps = 6, plan.run.alike_from = 3, plan.growth.is_there = true;
        },
        "As far as it was run it needs 18.00 GiB and the GPU has 14.00 GiB: at least 4.00 GiB too little.",
        "It needs 18.00 GiB"},
       {[](Plan& plan) {
-         plan.failed_phase = "training";
-         plan.phases = {{"building", 1, kGiB, {"train.py", 3, {}, {}, {}}}, {"training", 1, 2 * kGiB, plan.failed_at}};
+         plan.failure.phase = "training";
+         plan.run.phases = {{"building", 1, kGiB, {"train.py", 3, {}, {}, {}}},
+                            {"training", 1, 2 * kGiB, plan.failure.at}};
        },
        "fails here", "fails at train.py"},
       {[](Plan& plan) {
-         plan.failed_phase = "training";
-         plan.phases = {{"building", 1, kGiB, {"train.py", 3, {}, {}, {}}},
-                        {"training", 1, 2 * kGiB, {"train.py", 30, {}, {}, {}}}};
+         plan.failure.phase = "training";
+         plan.run.phases = {{"building", 1, kGiB, {"train.py", 3, {}, {}, {}}},
+                            {"training", 1, 2 * kGiB, {"train.py", 30, {}, {}, {}}}};
        },
        "train.py:30, fails at …/llm/train.py:12", "fails here"},
       {[&](Plan& plan) {
          fits(plan);
-         plan.until_unit = "step";
-         plan.loop = {"train.py:9", 500, 1000};
-         plan.needed_at_end_bytes = 7 * kGiB;
+         plan.growth.unit = "step";
+         plan.growth.loop = {"train.py:9", 500, 1000};
+         plan.growth.needed_at_end_bytes = 7 * kGiB;
        },
        "own loop (train.py:9, 500 rounds) makes about 1,000 optimizer steps. It then needs about 7.00 GiB",
        "is not known"},
       {[](Plan& plan) {
          plan.verdict = Verdict::kFitsUntil;
-         plan.until_unit = "step";
-         plan.until_step = 300;
+         plan.growth.unit = "step";
+         plan.growth.until = 300;
        },
        "full at about optimizer step 300. How many steps the program makes is not known.", "own loop"},
       {[](Plan& plan) {
-         plan.stopped.clear();
-         plan.needed_is_least = true;
+         plan.run.stopped.clear();
+         plan.need.is_least = true;
        },
        "It needs at least 18.00 GiB and the GPU has 14.00 GiB: at least 4.00 GiB too little.", "needs 18.00 GiB and"},
       {[](Plan& plan) {
-         plan.stopped.clear();
-         plan.needed_is_least = plan.interrupted = true;
-         plan.needed_bytes = 6 * kGiB;
+         plan.run.stopped.clear();
+         plan.need.is_least = plan.run.interrupted = true;
+         plan.need.bytes = 6 * kGiB;
        },
        "What it needs in all is not known. The plan was stopped by a signal", "too little"},
-      {[](Plan& plan) { plan.interrupted = true; }, "too little (the plan was stopped by a signal)",
+      {[](Plan& plan) { plan.run.interrupted = true; }, "too little (the plan was stopped by a signal)",
        "the program was stopped"},
       {[&](Plan& plan) {
          fits(plan);
-         plan.steps = plan.most_turns = 12, plan.least_turns = 6, plan.optimizers = 2;
+         plan.run.steps = plan.run.most_turns = 12, plan.run.least_turns = 6, plan.run.optimizers = 2;
        },
        "12 steps of one optimizer, 6 of the other in", "each a round"},
       {[&](Plan& plan) {
          fits(plan);
-         plan.steps = plan.most_turns = plan.least_turns = 6, plan.optimizers = 2;
+         plan.run.steps = plan.run.most_turns = plan.run.least_turns = 6, plan.run.optimizers = 2;
        },
        "6 optimizer steps (each a round of the 2 optimizers) in", "of the other"},
       {[&](Plan& plan) {
          fits(plan);
-         plan.until_unit = "round";
-         plan.loop = {"serve.py:9", 500, 0, 20};
-         plan.needed_at_end_bytes = 7 * kGiB;
+         plan.growth.unit = "round";
+         plan.growth.loop = {"serve.py:9", 500, 0, 20};
+         plan.growth.needed_at_end_bytes = 7 * kGiB;
        },
        "grows with every round. The program's own loop (serve.py:9) has 500 rounds. It then needs about 7.00 GiB",
        "optimizer step."},
-      {[](Plan& plan) { plan.taken_bytes = 17 * kGiB; }, "That is 1.00 GiB more than it takes at the fullest",
+      {[](Plan& plan) { plan.need.taken_bytes = 17 * kGiB; }, "That is 1.00 GiB more than it takes at the fullest",
        "Where there is room"},
       {[](Plan& plan) {
-         plan.vary.reset();
-         plan.changes = {{"program", "Use X", "", true, false, 18 * kGiB, ""}};
+         plan.tried.vary.reset();
+         plan.tried.changes = {{ChangeKind::kProgram, "Use X", "", true, false, 18 * kGiB, ""}};
        },
        "One change was tried, and nothing that was tried helps", "None of these is enough"},
       {[](Plan& plan) {
-         plan.vary.reset();
-         plan.changes = {{"program", "Use X", "", true, false, 17 * kGiB, ""}};
+         plan.tried.vary.reset();
+         plan.tried.changes = {{ChangeKind::kProgram, "Use X", "", true, false, 17 * kGiB, ""}};
        },
        "None of these is enough.", "nothing that was tried helps"},
   };
@@ -486,10 +488,10 @@ TEST(PlanText, HostileWordsAreMadeHarmless) {
   Report report;
   report.plan = sample_plan();
   report.plan->command = {"python\x1b[2J"};
-  report.plan->exception->message = "\x1b]0;x\x07";
+  report.plan->trouble.exception->message = "\x1b]0;x\x07";
   report.plan->notes.front().text = "\x1b[31m";
-  report.plan->modules.front().path = "\x1b[31m";
-  report.plan->vary->where = "\x1b[31m";
+  report.plan->peak.modules.front().path = "\x1b[31m";
+  report.plan->tried.vary->where = "\x1b[31m";
   EXPECT_EQ(to_terminal(report, {}).find('\x1b'), std::string::npos);
 }
 

@@ -40,7 +40,7 @@ constexpr std::array<Headline, 8> kHeadlines = {
      {Style::kWarning, "NOT PLANNED TO THE END: the program was stopped"}}};  // in the order of verdicts
 
 std::string until_text(const Plan& plan) {
-  return fmt::format(" {} {}", plan.until_unit == "round" ? "ROUND" : "STEP", format_count(plan.until_step));
+  return fmt::format(" {} {}", plan.growth.unit == "round" ? "ROUND" : "STEP", format_count(plan.growth.until));
 }
 
 // A verdict that holds for what was run.
@@ -50,40 +50,41 @@ bool is_partly_seen(const Plan& plan) {
 
 // "8 optimizer steps"; of a framework whose steps are told by its calls "8 steps".
 std::string steps_text(const Plan& plan, std::uint64_t steps) {
-  return fmt::format("{} {}step{}", format_count(steps), plan.framework.empty() ? "optimizer " : "",
+  return fmt::format("{} {}step{}", format_count(steps), plan.pool.framework.empty() ? "optimizer " : "",
                      steps == 1 ? "" : "s");
 }
 
 // What a step is, where that is not plain.
 std::string round_text(const Plan& plan) {
-  if (plan.optimizers < 2) return {};
+  if (plan.run.optimizers < 2) return {};
   if (plan.has_unequal_optimizers()) return " of the optimizer that steps most often";
-  return fmt::format(" (each a round of the {} optimizers)", plan.optimizers);
+  return fmt::format(" (each a round of the {} optimizers)", plan.run.optimizers);
 }
 
 // "12 steps of one optimizer, 6 of the other".
 std::string all_steps_text(const Plan& plan) {
-  if (!plan.has_unequal_optimizers()) return steps_text(plan, plan.steps) + round_text(plan);
-  const std::string most = format_count(plan.most_turns), least = format_count(plan.least_turns);
-  return plan.optimizers == 2 ? fmt::format("{} steps of one optimizer, {} of the other", most, least)
-                              : fmt::format("{} to {} steps of each of {} optimizers", least, most, plan.optimizers);
+  if (!plan.has_unequal_optimizers()) return steps_text(plan, plan.run.steps) + round_text(plan);
+  const std::string most = format_count(plan.run.most_turns), least = format_count(plan.run.least_turns);
+  return plan.run.optimizers == 2
+             ? fmt::format("{} steps of one optimizer, {} of the other", most, least)
+             : fmt::format("{} to {} steps of each of {} optimizers", least, most, plan.run.optimizers);
 }
 
 // What was not reached, and how to reach it.
 std::string not_seen_text(const Plan& plan) {
-  if (plan.stopped.empty()) return {};
-  const std::string seen = plan.steps == 0                 ? "only a part of the program"
+  if (plan.run.stopped.empty()) return {};
+  const std::string seen = plan.run.steps == 0             ? "only a part of the program"
                            : plan.has_unequal_optimizers() ? all_steps_text(plan)
-                                                           : steps_text(plan, plan.steps) + " of the program";
+                                                           : steps_text(plan, plan.run.steps) + " of the program";
   return fmt::format(" The plan saw {}; what comes after that was not seen (--steps 0 --seconds 0 runs to the end).",
                      seen);
 }
 
 Piece headline_of(const Page& page, const Plan& plan) {
   const auto& [style, text] = kHeadlines[static_cast<std::size_t>(plan.verdict)];
-  if (!plan.stand_in_line.empty())
+  if (!plan.trouble.stand_in_line.empty())
     return {"NOT PLANNED TO THE END: the program failed, maybe for a number that a dry run does not compute", style};
-  if (plan.verdict == Verdict::kMeasured && plan.filling)
+  if (plan.verdict == Verdict::kMeasured && plan.need.filling)
     return {page.clean("WHAT IT NEEDS DEPENDS ON THE GPU, and none was named (--gpu)" + beside_verdict(plan)),
             Style::kWarning};
   std::string more;
@@ -96,10 +97,10 @@ Piece headline_of(const Page& page, const Plan& plan) {
                         plan.gpu->name);
   else if (plan.gpu && is_judged(plan.verdict))
     more += " on " + (plan.devices.empty() ? "" : fmt::format("cuda:{}, ", plan.device)) + plan.gpu->name;
-  if (!plan.stopped.empty() && is_partly_seen(plan)) more += ", as far as it was run";
-  if (plan.caught_failures != 0 && plan.gpu && is_partly_seen(plan))
+  if (!plan.run.stopped.empty() && is_partly_seen(plan)) more += ", as far as it was run";
+  if (plan.failure.caught != 0 && plan.gpu && is_partly_seen(plan))
     more += fmt::format(", after {} that the program caught",
-                        plan.caught_failures == 1 ? "an out-of-memory" : "out-of-memory errors");
+                        plan.failure.caught == 1 ? "an out-of-memory" : "out-of-memory errors");
   const std::string broken = broken_limits_text(plan);
   return {
       page.clean(std::string(plan.is_undecided() ? "TIGHT, MAY NOT FIT" : text) + more + beside_verdict(plan) + broken),
@@ -108,89 +109,90 @@ Piece headline_of(const Page& page, const Plan& plan) {
 
 // What fits is the rest: the requests that failed are not in the number.
 std::string caught_text(const Plan& plan) {
-  if (plan.caught_failures == 0) return {};
+  if (plan.failure.caught == 0) return {};
   return fmt::format(" It ran out of memory {} and went on; what it requested then is not in this number.",
-                     plan.caught_failures == 1 ? "once" : format_count(plan.caught_failures) + " times");
+                     plan.failure.caught == 1 ? "once" : format_count(plan.failure.caught) + " times");
 }
 
 std::string fits_text(const Plan& plan) {
   const std::string capacity = format_bytes(plan.gpu->capacity_bytes);
-  if (plan.filling)
+  if (plan.need.filling)
     return fmt::format(
         "It fills the GPU on purpose: it asks how much is free ({}), and took {} less when it was told of {} less. It "
         "took {} of the {}",
-        plan.filling->line, format_bytes(plan.filling->took_less_bytes), format_bytes(plan.filling->told_less_bytes),
-        format_bytes(plan.needed_bytes), capacity);
+        plan.need.filling->line, format_bytes(plan.need.filling->took_less_bytes),
+        format_bytes(plan.need.filling->told_less_bytes), format_bytes(plan.need.bytes), capacity);
   if (plan.is_undecided())
     return fmt::format("It needs {} and the GPU has {}, which is between the two: whether it fits is not known",
                        needed_text(plan), capacity);
-  if (plan.together_bytes <= plan.most_needed())
+  if (plan.need.together_bytes <= plan.most_needed())
     return fmt::format("It needs {} and the GPU has {}: {}{} to spare", needed_text(plan), capacity,
-                       needed_text(plan) == format_bytes(plan.needed_bytes) ? "" : "at least ",
+                       needed_text(plan) == format_bytes(plan.need.bytes) ? "" : "at least ",
                        format_bytes(plan.spare_bytes()));
   return fmt::format(
       "The processes that ran at one time take up to {} together and the GPU has {}: {} to spare; the one that needs "
       "most needs {}",
-      format_bytes(plan.together_bytes), capacity, format_bytes(plan.spare_bytes()), needed_text(plan));
+      format_bytes(plan.need.together_bytes), capacity, format_bytes(plan.spare_bytes()), needed_text(plan));
 }
 
 // A program that asked how much memory there is, and was told of a GPU that nobody named.
 std::string sized_text(const Plan& plan) {
-  const PlanFilling& filling = *plan.filling;
+  const PlanFilling& filling = *plan.need.filling;
   return fmt::format(
       "It asks how much memory the GPU has ({}) and was told of a size that was made up, {}. It took {} of it{}. Name "
       "the GPU: faultline plan --gpu T4 -- …",
-      filling.line, format_bytes(2 * filling.told_less_bytes), format_bytes(plan.needed_bytes),
+      filling.line, format_bytes(2 * filling.told_less_bytes), format_bytes(plan.need.bytes),
       filling.took_less_bytes != 0
           ? fmt::format(", and {} less when it was told of half", format_bytes(filling.took_less_bytes))
           : ", and whether that follows from the answer is not known");
 }
 
 std::string unit_text(const Plan& plan) {
-  return plan.until_unit == "step" && plan.framework.empty() ? "optimizer step" : plan.until_unit;
+  return plan.growth.unit == "step" && plan.pool.framework.empty() ? "optimizer step" : plan.growth.unit;
 }
 
 // How many steps the program makes, by the source of its loops.
 std::string loop_text(const Plan& plan) {
-  if (plan.until_unit != "step")
-    return plan.loop.begun == 0 ? ""
-           : plan.loop.rounds == 0
-               ? fmt::format(" How many rounds the program's own loop ({}) has is not known.", plan.loop.where)
-               : fmt::format(" The program's own loop ({}) has {} rounds.", plan.loop.where,
-                             format_count(plan.loop.rounds));
-  if (plan.loop.steps == 0) return " How many steps the program makes is not known.";
-  return fmt::format(" The program's own loop ({}, {} rounds) makes about {} optimizer steps.", plan.loop.where,
-                     format_count(plan.loop.rounds), format_count(plan.loop.steps));
+  if (plan.growth.unit != "step")
+    return plan.growth.loop.begun == 0 ? ""
+           : plan.growth.loop.rounds == 0
+               ? fmt::format(" How many rounds the program's own loop ({}) has is not known.", plan.growth.loop.where)
+               : fmt::format(" The program's own loop ({}) has {} rounds.", plan.growth.loop.where,
+                             format_count(plan.growth.loop.rounds));
+  if (plan.growth.loop.steps == 0) return " How many steps the program makes is not known.";
+  return fmt::format(" The program's own loop ({}, {} rounds) makes about {} optimizer steps.", plan.growth.loop.where,
+                     format_count(plan.growth.loop.rounds), format_count(plan.growth.loop.steps));
 }
 
 // It grows, and comes to its end before the GPU is full.
 std::string growing_text(const Plan& plan) {
-  if (plan.needed_at_end_bytes == 0) return {};
+  if (plan.growth.needed_at_end_bytes == 0) return {};
   return fmt::format(
       " Memory grows with every {}{}.{} It then needs about {} of the {}{}.", unit_text(plan),
-      plan.until_unit == "step" ? round_text(plan) : "", loop_text(plan), format_bytes(plan.needed_at_end_bytes),
-      format_bytes(plan.gpu->capacity_bytes),
-      is_tight(*plan.gpu, plan.needed_at_end_bytes) ? ", which leaves less than the figures are sure of" : "");
+      plan.growth.unit == "step" ? round_text(plan) : "", loop_text(plan),
+      format_bytes(plan.growth.needed_at_end_bytes), format_bytes(plan.gpu->capacity_bytes),
+      is_tight(*plan.gpu, plan.growth.needed_at_end_bytes) ? ", which leaves less than the figures are sure of" : "");
 }
 
 // After how many rounds it needs what was seen.
 std::string seen_rounds_text(const Plan& plan) {
-  const std::uint64_t seen = plan.until_unit == "round" ? plan.loop.begun : plan.steps;
+  const std::uint64_t seen = plan.growth.unit == "round" ? plan.growth.loop.begun : plan.run.steps;
   return seen != 0 ? format_count(seen) + " of them" : "what was seen";
 }
 
 // It is full before its loop ends.
 std::string at_end_text(const Plan& plan) {
-  return plan.needed_at_end_bytes == 0
-             ? ""
-             : fmt::format(" To the end of that loop it needs about {}.", format_bytes(plan.needed_at_end_bytes));
+  return plan.growth.needed_at_end_bytes == 0 ? ""
+                                              : fmt::format(" To the end of that loop it needs about {}.",
+                                                            format_bytes(plan.growth.needed_at_end_bytes));
 }
 
 // A signal from outside, which is not the program's doing.
 std::string cut_text(const Plan& plan) {
-  return plan.interrupted ? " The plan was stopped by a signal (Ctrl-C, kill, a time limit): runs that were to follow "
-                            "were not made, or not to their end."
-                          : "";
+  return plan.run.interrupted
+             ? " The plan was stopped by a signal (Ctrl-C, kill, a time limit): runs that were to follow "
+               "were not made, or not to their end."
+             : "";
 }
 
 // Brief: what makes the verdict worth less stays, in a few words; how its numbers come about goes.
@@ -205,47 +207,47 @@ std::string sizes_of(const Plan& plan, bool brief) {
                                ? ""
                                : " Sizes that depend on values are taken as large as they can be.";
   const std::string not_seen =
-      !brief || plan.stopped.empty()
+      !brief || plan.run.stopped.empty()
           ? not_seen_text(plan)
-          : fmt::format(" What comes after {} was not seen.", plan.steps == 0 ? "that" : all_steps_text(plan));
+          : fmt::format(" What comes after {} was not seen.", plan.run.steps == 0 ? "that" : all_steps_text(plan));
   const std::string capacity = plan.gpu ? format_bytes(plan.gpu->capacity_bytes) : "";
   switch (plan.verdict) {
     case Verdict::kDoesNotFit:
-      if (plan.missing_bytes() == 0 && plan.limit_bytes != 0) {
+      if (plan.missing_bytes() == 0 && plan.need.limit_bytes != 0) {
         return fmt::format("The program's own limit of {} was reached; without it {} of the {} would be enough.",
-                           format_bytes(plan.limit_bytes), needed, capacity);
+                           format_bytes(plan.need.limit_bytes), needed, capacity);
       }
       if (plan.missing_bytes() == 0)
         return std::string("A request could not be served.") +
-               (plan.needed_is_least ? " What it needs in all is not known." : "") + cut_text(plan);
+               (plan.need.is_least ? " What it needs in all is not known." : "") + cut_text(plan);
       return (plan.is_known_in_all()
                   ? fmt::format("It needs {} and the GPU has {}: {} too little.", needed, capacity, missing_text(plan))
-              : plan.needed_is_least
+              : plan.need.is_least
                   ? fmt::format(
                         "It needs at least {} and the GPU has {}: {} too little. What it takes after that is not "
                         "known.",
                         needed, capacity, missing_text(plan))
                   : fmt::format("As far as it was run it needs {} and the GPU has {}: {} too little.", needed, capacity,
                                 missing_text(plan))) +
-             (plan.failed_in_step > 1
-                  ? fmt::format(" It fits until step {}, which fails.", format_count(plan.failed_in_step))
+             (plan.failure.in_step > 1
+                  ? fmt::format(" It fits until step {}, which fails.", format_count(plan.failure.in_step))
                   : "") +
              estimated +
-             more(plan.framework.empty() ? more_than_taken_text(plan) + taken_text(plan) : pool_text(plan)) + most +
-             cut_text(plan);
+             more(plan.pool.framework.empty() ? more_than_taken_text(plan) + taken_text(plan) : pool_text(plan)) +
+             most + cut_text(plan);
     case Verdict::kFitsUntil:
       return fmt::format(
                  "Memory grows with every {}{}: after {} it needs {} of the {}, and the GPU is full at about {} {}{}.",
-                 unit_text(plan), plan.until_unit == "step" ? round_text(plan) : "", seen_rounds_text(plan), needed,
-                 capacity, unit_text(plan), format_count(plan.until_step),
-                 plan.until_latest == 0
+                 unit_text(plan), plan.growth.unit == "step" ? round_text(plan) : "", seen_rounds_text(plan), needed,
+                 capacity, unit_text(plan), format_count(plan.growth.until),
+                 plan.growth.until_latest == 0
                      ? ""
-                     : fmt::format(" to {}, because it does not grow evenly", format_count(plan.until_latest))) +
+                     : fmt::format(" to {}, because it does not grow evenly", format_count(plan.growth.until_latest))) +
              estimated + loop_text(plan) + more(at_end_text(plan) + not_seen) + cut_text(plan);
     case Verdict::kUnplanned:
-      return fmt::format("{}{}. Whether it fits is not known.", plan.unplanned,
-                         plan.unplanned_line.empty() ? "" : " (" + plan.unplanned_line + ")") +
-             (plan.peak_reserved_bytes != 0 ? fmt::format(" What was planned needs {}.", needed) : "");
+      return fmt::format("{}{}. Whether it fits is not known.", plan.trouble.unplanned,
+                         plan.trouble.unplanned_line.empty() ? "" : " (" + plan.trouble.unplanned_line + ")") +
+             (plan.peak.reserved_bytes != 0 ? fmt::format(" What was planned needs {}.", needed) : "");
     case Verdict::kFits:
       return fits_text(plan) + "." + estimated + growing_text(plan) + more(pool_text(plan) + taken_text(plan)) +
              caught_text(plan) + not_seen + cut_text(plan);
@@ -257,17 +259,17 @@ std::string sizes_of(const Plan& plan, bool brief) {
              estimated + growing_text(plan) + more(pool_text(plan) + taken_text(plan)) + caught_text(plan) + most +
              not_seen + cut_text(plan);
     case Verdict::kMeasured:
-      if (plan.filling) return sized_text(plan);
+      if (plan.need.filling) return sized_text(plan);
       return fmt::format("{} of it is for the CUDA context and libraries, an assumption.",
                          format_bytes(plan.context_bytes)) +
              estimated + more(taken_text(plan)) + not_seen;
     case Verdict::kProgramError:
     case Verdict::kInterrupted:
-      return (plan.stand_in_line.empty()
+      return (plan.trouble.stand_in_line.empty()
                   ? ""
                   : fmt::format("Before it failed it read a stand-in ({}): if it failed on that, the dry run is to "
                                 "blame and not the program, and --real computes the number. ",
-                                plan.stand_in_line)) +
+                                plan.trouble.stand_in_line)) +
              fmt::format("Until there it needed {}{}.", needed,
                          plan.gpu ? " of the " + capacity + " of " + plan.gpu->name : "");
   }
@@ -275,20 +277,21 @@ std::string sizes_of(const Plan& plan, bool brief) {
 }
 
 std::string peak_text(const Page& page, const Plan& plan) {
-  std::uint64_t known = plan.context_bytes + plan.peak_outside_bytes;
-  for (const auto& [category, size_bytes] : plan.live_at_peak) known += size_bytes;
-  std::string text = page.clean(live_text(plan.live_at_peak));
+  std::uint64_t known = plan.context_bytes + plan.peak.outside_bytes;
+  for (const auto& [category, size_bytes] : plan.peak.live) known += size_bytes;
+  std::string text = page.clean(live_text(plan.peak.live));
   // a pool that grew where the GPU is full says nothing by what is free in it
-  const std::uint64_t taken_bytes = plan.failed && !plan.framework.empty() ? known : plan.taken_bytes;
+  const std::uint64_t taken_bytes =
+      plan.failure.happened && !plan.pool.framework.empty() ? known : plan.need.taken_bytes;
   if (taken_bytes > known)
     text += fmt::format(" + {} {}", format_bytes(taken_bytes - known),
-                        plan.framework.empty() ? "cached" : "free in the pool");
-  if (plan.peak_outside_bytes != 0)
-    text += fmt::format(" + {} {}", format_bytes(plan.peak_outside_bytes),
-                        plan.framework.empty() ? "outside PyTorch's allocator" : "beside the pool");
+                        plan.pool.framework.empty() ? "cached" : "free in the pool");
+  if (plan.peak.outside_bytes != 0)
+    text += fmt::format(" + {} {}", format_bytes(plan.peak.outside_bytes),
+                        plan.pool.framework.empty() ? "outside PyTorch's allocator" : "beside the pool");
   text += fmt::format(
       " + {} {}", format_bytes(plan.context_bytes),
-      plan.framework == file_name_of(Framework::kTensorFlow) ? "context and TensorFlow's reserve" : "context");
+      plan.pool.framework == file_name_of(Framework::kTensorFlow) ? "context and TensorFlow's reserve" : "context");
   return text.substr(text.starts_with(" + ") ? 3 : 0) + " = " + format_bytes(std::max(known, taken_bytes));
 }
 
@@ -309,7 +312,7 @@ std::string devices_text(const Plan& plan) {
                         device.reserved_bytes == 0 ? "not used" : format_bytes(device.reserved_bytes));
   }
   return text + fmt::format(" at the fullest, without the context; the plan is about cuda:{}, which {}", plan.device,
-                            plan.failed ? "was full" : "is the fullest");
+                            plan.failure.happened ? "was full" : "is the fullest");
 }
 
 // "ValueError: no such file", without the pages that some messages have.
@@ -321,56 +324,57 @@ std::string exception_text(const Page& page, const PlanException& exception, boo
 
 void print_exception(Page& page, const Plan& plan, const PlanContext& context) {
   const int room = page.row_room();
-  if (!plan.exception) {
+  if (!plan.trouble.exception) {
     if (plan.verdict == Verdict::kProgramError || plan.verdict == Verdict::kInterrupted)
-      page.row("ended", plan.exit_status >= 128 ? fmt::format("by signal {}", plan.exit_status - 128)
-                                                : fmt::format("with status {}", plan.exit_status));
+      page.row("ended", plan.run.exit_status >= 128 ? fmt::format("by signal {}", plan.run.exit_status - 128)
+                                                    : fmt::format("with status {}", plan.run.exit_status));
     return;
   }
-  if (plan.verdict == Verdict::kUnplanned && plan.exception->type == kUnplannable) {  // the verdict has its words
-    page.row("where", page.place(plan.exception->location, room), Style::kStrong);
-    return page.source_row(plan.exception->location);
+  if (plan.verdict == Verdict::kUnplanned &&
+      plan.trouble.exception->type == kUnplannable) {  // the verdict has its words
+    page.row("where", page.place(plan.trouble.exception->location, room), Style::kStrong);
+    return page.source_row(plan.trouble.exception->location);
   }
-  const std::string words = exception_text(page, *plan.exception, context.verbose);
-  if (plan.failed) {
+  const std::string words = exception_text(page, *plan.trouble.exception, context.verbose);
+  if (plan.failure.happened) {
     page.row("ended", fmt::format("with {}, raised while the out-of-memory was handled", words));
-    page.row("", page.place(plan.exception->location, room));
+    page.row("", page.place(plan.trouble.exception->location, room));
     return;
   }
   page.row("error", words, Style::kStrong);
   if (context.exception_is_judged && !context.verbose) return;  // its finding has the place
-  page.row("where", page.place(plan.exception->location, room), Style::kStrong);
-  page.source_row(plan.exception->location);
+  page.row("where", page.place(plan.trouble.exception->location, room), Style::kStrong);
+  page.source_row(plan.trouble.exception->location);
   if (context.exception_is_judged) return;
   page.row("", fmt::format("The program ended with this {}; Faultline does not judge it.",
-                           page.clean(plan.exception->type)));
-  if (const std::string_view remedy = remedy_for_old_program(plan.exception->message); !remedy.empty())
+                           page.clean(plan.trouble.exception->type)));
+  if (const std::string_view remedy = remedy_for_old_program(plan.trouble.exception->message); !remedy.empty())
     page.row("try", std::string(remedy));
 }
 
 void print_failure(Page& page, const Plan& plan, const PlanContext& context) {
-  if (!plan.failed) return;
+  if (!plan.failure.happened) return;
   std::string place =
-      plan.failed_at.known() ? page.place(plan.failed_at, page.row_room()) : "at a line that is not known";
-  if (plan.failed_in_step != 0)
-    place += fmt::format(", in step {}", plan.failed_in_step);
-  else if (plan.steps_before_failure != 0)
-    place +=
-        fmt::format(", {}after {}",
-                    plan.failed_phase.empty() || plan.failed_phase == "training" ? "" : "in " + plan.failed_phase + " ",
-                    plan.has_unequal_optimizers()
-                        ? fmt::format("at least {} step{} of each optimizer", format_count(plan.steps_before_failure),
-                                      plan.steps_before_failure == 1 ? "" : "s")
-                        : steps_text(plan, plan.steps_before_failure));
+      plan.failure.at.known() ? page.place(plan.failure.at, page.row_room()) : "at a line that is not known";
+  if (plan.failure.in_step != 0)
+    place += fmt::format(", in step {}", plan.failure.in_step);
+  else if (plan.failure.steps_before != 0)
+    place += fmt::format(
+        ", {}after {}",
+        plan.failure.phase.empty() || plan.failure.phase == "training" ? "" : "in " + plan.failure.phase + " ",
+        plan.has_unequal_optimizers()
+            ? fmt::format("at least {} step{} of each optimizer", format_count(plan.failure.steps_before),
+                          plan.failure.steps_before == 1 ? "" : "s")
+            : steps_text(plan, plan.failure.steps_before));
   page.row(plan.is_undecided() ? "may fail at" : "fails at", place, Style::kStrong);
-  if (context.brief) page.source_row(plan.failed_at);
+  if (context.brief) page.source_row(plan.failure.at);
   if (context.failure == nullptr || context.verbose) return;
   const Finding& failure = *context.failure;
   for (const Related& item : failure.related) {
     if (item.role == Related::kInside) page.row("inside", page.place(item.location, page.row_room()), Style::kDim);
   }
   for (const Location& caller : failure.call_path) {
-    if (caller.file == plan.failed_at.file && caller.line == plan.failed_at.line) continue;
+    if (caller.file == plan.failure.at.file && caller.line == plan.failure.at.line) continue;
     page.row("called from", page.place(caller, page.row_room()));
     break;
   }
@@ -385,11 +389,11 @@ void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
   page.row("command", shown_command(page, plan));
   print_exception(page, plan, context);
   print_failure(page, plan, context);
-  if (plan.caught_failures != 0)
+  if (plan.failure.caught != 0)
     page.row("on the way",
              fmt::format("out of memory {} and the program went on",
-                         plan.caught_failures == 1 ? "once" : format_count(plan.caught_failures) + " times"));
-  if (!plan.live_at_peak.empty()) page.row("at the peak", peak_text(page, plan));
+                         plan.failure.caught == 1 ? "once" : format_count(plan.failure.caught) + " times"));
+  if (!plan.peak.live.empty()) page.row("at the peak", peak_text(page, plan));
   if (!plan.devices.empty()) page.row("each GPU", devices_text(plan));
   for (const auto& [label, text] : limit_rows(plan)) page.row(label, page.clean(text));
   const bool is_sure = plan.gpu && plan.gpu->capacity_source != "assumed" && plan.gpu->context_source != "assumed";
@@ -398,14 +402,16 @@ void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
                                     format_bytes(plan.gpu->capacity_bytes), page.clean(plan.gpu->capacity_source),
                                     format_bytes(plan.gpu->context_bytes), page.clean(plan.gpu->context_source)));
   }
-  const bool is_whole = plan.steps == 0 && !plan.framework.empty() && plan.stopped.empty() && !plan.exception;
+  const bool is_whole =
+      plan.run.steps == 0 && !plan.pool.framework.empty() && plan.run.stopped.empty() && !plan.trouble.exception;
   std::string seen = fmt::format("{} in {:.1f} s, imports included",
-                                 is_whole ? "the whole program" : all_steps_text(plan), plan.seconds);
-  if (!plan.stopped.empty()) seen += fmt::format("; the dry run stopped the program {}", page.clean(plan.stopped));
-  if (plan.processes > 1)
-    seen += fmt::format("; {} processes used a GPU, this is the one that needs most", format_count(plan.processes));
+                                 is_whole ? "the whole program" : all_steps_text(plan), plan.run.seconds);
+  if (!plan.run.stopped.empty())
+    seen += fmt::format("; the dry run stopped the program {}", page.clean(plan.run.stopped));
+  if (plan.run.processes > 1)
+    seen += fmt::format("; {} processes used a GPU, this is the one that needs most", format_count(plan.run.processes));
   page.row("seen", seen);
-  if (plan.failed && !context.verbose && !plan.notes.empty())
+  if (plan.failure.happened && !context.verbose && !plan.notes.empty())
     page.row("assumed", note_text(page, plan.notes.front()) +
                             (plan.notes.size() == 1 ? "" : fmt::format("; and {} more (-vv)", plan.notes.size() - 1)));
   print_effects(page, plan.effects);
@@ -428,12 +434,12 @@ static void print_brief(Page& page, const Plan& plan, const PlanContext& context
   page.blank();
   print_exception(page, plan, context);
   print_failure(page, plan, context);
-  if (!plan.live_at_peak.empty() && (plan.failed || !plan.gpu)) page.row("at the peak", peak_text(page, plan));
+  if (!plan.peak.live.empty() && (plan.failure.happened || !plan.gpu)) page.row("at the peak", peak_text(page, plan));
   for (const auto& [label, text] : limit_rows(plan)) page.row(label, page.clean(text));
   if (plan.gpu && (plan.gpu->capacity_source == "assumed" || plan.gpu->context_source == "assumed"))
     page.row("assumed", fmt::format("{} for the CUDA context and libraries", format_bytes(plan.gpu->context_bytes)));
   print_fits(page, plan, false);
-  const bool any_fits = std::ranges::any_of(plan.changes, [](const PlanChange& c) { return c.tried && c.fits; });
+  const bool any_fits = std::ranges::any_of(plan.tried.changes, [](const PlanChange& c) { return c.tried && c.fits; });
   if (context.leak != nullptr && !any_fits) return;  // the finding below is what to mend
   print_best_remedy(page, plan, context.perhaps_leak);
 }
@@ -447,16 +453,16 @@ void print_plan(Page& page, const Plan& plan, const PlanContext& context) {
   print_facts(page, plan, context);
   print_modules(page, plan, context.verbose);
   if (context.leak != nullptr && !context.verbose) {  // it is told below, with the lines that hold the memory
-    const bool any_fits =
-        std::any_of(plan.changes.begin(), plan.changes.end(), [](const PlanChange& c) { return c.tried && c.fits; });
-    if (plan.stopped.empty() && any_fits)
+    const bool any_fits = std::any_of(plan.tried.changes.begin(), plan.tried.changes.end(),
+                                      [](const PlanChange& c) { return c.tried && c.fits; });
+    if (plan.run.stopped.empty() && any_fits)
       print_remedies(page, plan, false);
     else
       print_leak(page, *context.leak);
     return print_notes(page, plan, false);
   }
   if (context.failure != nullptr && !context.verbose)
-    print_holders(page, plan.framework.empty() ? "made at" : "at failure", context.failure->holders, false);
+    print_holders(page, plan.pool.framework.empty() ? "made at" : "at failure", context.failure->holders, false);
   print_phases(page, plan);
   print_fits(page, plan, context.verbose);
   print_remedies(page, plan, context.verbose, context.perhaps_leak);
@@ -471,23 +477,24 @@ static std::string verdict_words(const Plan& plan) {
         return "may not fit: needs " + needed_text(plan) + ", and the GPU has " +
                format_bytes(plan.gpu->capacity_bytes) + beside_verdict(plan);
       return fmt::format("fits{}{}, {} to spare", plan.verdict == Verdict::kTight ? " tightly" : "",
-                         plan.stopped.empty() ? "" : " as far as it was run", format_bytes(plan.spare_bytes())) +
+                         plan.run.stopped.empty() ? "" : " as far as it was run", format_bytes(plan.spare_bytes())) +
              beside_verdict(plan);
     case Verdict::kFitsUntil:
-      return fmt::format("fits until about {} {}", unit_text(plan), format_count(plan.until_step));
-    case Verdict::kUnplanned: return "not planned: " + plan.unplanned;
+      return fmt::format("fits until about {} {}", unit_text(plan), format_count(plan.growth.until));
+    case Verdict::kUnplanned: return "not planned: " + plan.trouble.unplanned;
     case Verdict::kDoesNotFit:
       return (plan.missing_bytes() == 0 ? std::string("does not fit")
                                         : fmt::format("does not fit, {} too little", missing_text(plan))) +
-             (plan.interrupted ? " (the plan was stopped by a signal)" : "");
+             (plan.run.interrupted ? " (the plan was stopped by a signal)" : "");
     case Verdict::kMeasured:
-      if (plan.filling) return "what it needs depends on the GPU, and none was named (--gpu)" + beside_verdict(plan);
+      if (plan.need.filling)
+        return "what it needs depends on the GPU, and none was named (--gpu)" + beside_verdict(plan);
       return "needs " + needed_text(plan) + beside_verdict(plan);
     case Verdict::kProgramError:
-      return std::string(plan.stand_in_line.empty()
+      return std::string(plan.trouble.stand_in_line.empty()
                              ? "the program failed by itself"
                              : "the program failed, maybe for a number that a dry run does not compute") +
-             (plan.exception ? " (" + plan.exception->type + ")" : "");
+             (plan.trouble.exception ? " (" + plan.trouble.exception->type + ")" : "");
     case Verdict::kInterrupted: return "the program was stopped";
   }
   return {};

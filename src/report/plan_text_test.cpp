@@ -14,9 +14,9 @@ TEST(PlanText, WhatTheDryRunRaisesIsNotTheProgramsError) {
     Report report;
     report.plan.emplace();
     report.plan->verdict = Verdict::kUnplanned;
-    report.plan->unplanned = "quantized tensors are not known to a dry run";
-    report.plan->exception =
-        PlanException{type, report.plan->unplanned, {"/home/ada/llm/train.py", 3, "<module>", "", ""}};
+    report.plan->trouble.unplanned = "quantized tensors are not known to a dry run";
+    report.plan->trouble.exception =
+        PlanException{type, report.plan->trouble.unplanned, {"/home/ada/llm/train.py", 3, "<module>", "", ""}};
     TerminalOptions options;
     options.width = 200;
     const std::string text = to_terminal(report, options);

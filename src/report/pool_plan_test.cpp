@@ -15,12 +15,12 @@ Plan in_a_pool(const std::string& framework, std::uint64_t live_bytes, std::uint
   plan.verdict = Verdict::kFits;
   plan.command = {"python", "train.py"};
   plan.gpu = PlanGpu{"Tesla T4", 15 * kGiB, "measured", 144 * kMiB, "measured"};
-  plan.framework = framework;
-  plan.live_at_peak = {{"tensors", live_bytes}};
-  plan.pool_bytes = pool_bytes;
+  plan.pool.framework = framework;
+  plan.peak.live = {{"tensors", live_bytes}};
+  plan.pool.bytes = pool_bytes;
   plan.context_bytes = kGiB;
-  plan.needed_bytes = pool_bytes + kGiB;
-  plan.taken_bytes = plan.needed_bytes;
+  plan.need.bytes = pool_bytes + kGiB;
+  plan.need.taken_bytes = plan.need.bytes;
   return plan;
 }
 
@@ -49,19 +49,19 @@ TEST(PoolPlan, TheReserveAndStepsAreNamedAsTheFrameworkHasThem) {
   EXPECT_FALSE(has(told(in_a_pool("jax", kGiB, kGiB)), "reserve"));
   EXPECT_TRUE(has(told(in_a_pool("jax", kGiB, kGiB)), "seen the whole program in"));
   Plan stepped = in_a_pool("jax", kGiB, kGiB);
-  stepped.steps = 3;
+  stepped.run.steps = 3;
   EXPECT_TRUE(has(told(std::move(stepped)), "seen 3 steps in"));
   for (const char* framework : {"jax", ""}) {
     Plan outside = in_a_pool(framework, kGiB, kGiB);
-    outside.peak_outside_bytes = kGiB;
+    outside.peak.outside_bytes = kGiB;
     EXPECT_TRUE(has(told(std::move(outside)), *framework ? "1.00 GiB beside the pool" : "outside PyTorch's allocator"));
   }
 }
 
 TEST(PoolPlan, TheShareIsNamedByItsUsualSettingOnlyWhereNoneIsSet) {
   Plan usual = in_a_pool("jax", kGiB, kGiB), set = usual;
-  usual.pool_share = 0.75;
-  set.pool_share = 0.5;
+  usual.pool.share = 0.75;
+  set.pool.share = 0.5;
   EXPECT_TRUE(has(told(std::move(usual)), "may take 75 % of a GPU (XLA_CLIENT_MEM_FRACTION)."));
   EXPECT_TRUE(has(told(std::move(set)), "may take 50 % of a GPU, as is set."));
 }
@@ -73,7 +73,7 @@ TEST(PoolPlan, AProgramForTensorFlow1IsToldWhatRunsIt) {
         std::pair("unsupported operand type(s)", "")}) {
     Plan plan = in_a_pool("tensorflow", 0, 0);
     plan.verdict = Verdict::kProgramError;
-    plan.exception = PlanException{"AttributeError", message, {"train.py", 2, "", {}, {}}};
+    plan.trouble.exception = PlanException{"AttributeError", message, {"train.py", 2, "", {}, {}}};
     const std::string text = told(std::move(plan));
     EXPECT_EQ(has(text, " try "), advice[0] != 0) << text;
     EXPECT_TRUE(has(text, advice)) << text;
@@ -84,8 +84,8 @@ TEST(PoolPlan, WhatMayBeALeakStandsBeforeLargerGpusAndInTheSummary) {
   for (const bool grows : {true, false}) {
     Plan plan = in_a_pool("tensorflow", 20 * kGiB, 20 * kGiB);
     plan.verdict = Verdict::kDoesNotFit;
-    plan.failed = true;
-    plan.where = {{PlanGpu{"NVIDIA H200", 140 * kGiB, "measured", 500 * kMiB, "measured"}, ""}};
+    plan.failure.happened = true;
+    plan.tried.where = {{PlanGpu{"NVIDIA H200", 140 * kGiB, "measured", 500 * kMiB, "measured"}, ""}};
     Finding failure, leak;
     failure.rule = "memory/out-of-memory";
     failure.severity = Severity::kError;

@@ -20,7 +20,7 @@ constexpr std::uint64_t kCostOfBatch = 30;  // as a remedy; what asks for less c
 
 // With the rounds of a loop that were not run.
 std::uint64_t needed_as_is(const Plan& plan) {
-  return is_full_in_cut_loop(plan) ? std::max(plan.needed_bytes, plan.needed_at_end_bytes) : plan.needed_bytes;
+  return is_full_in_cut_loop(plan) ? std::max(plan.need.bytes, plan.growth.needed_at_end_bytes) : plan.need.bytes;
 }
 
 std::uint64_t saved_by(const Plan& plan, const PlanChange& change) {
@@ -118,30 +118,31 @@ std::string result_of(const Plan& plan, const PlanChange& change, bool wanted) {
 }
 
 void print_where(Page& page, const Plan& plan) {
-  if (plan.where.empty()) return;
+  if (plan.tried.where.empty()) return;
   std::string as_is, with;
   bool for_a_while = false;
-  for (const PlanWhere& where : plan.where) {
+  for (const PlanWhere& where : plan.tried.where) {
     std::string& list = where.with.empty() ? as_is : with;
     list += (list.empty() ? "" : ", ") + page.clean(where.gpu.name) +
             (where.with.empty() ? "" : " (" + page.clean(where.with) + ")");
     if (where.until == 0) continue;
     for_a_while = true;
-    list += fmt::format(" (until about {} {})", plan.steps != 0 ? "step" : "round", format_count(where.until));
+    list += fmt::format(" (until about {} {})", plan.run.steps != 0 ? "step" : "round", format_count(where.until));
   }
   if (!as_is.empty())
     page.item(page.dot(), "The smallest GPUs on which it fits as it is" +
                               std::string(for_a_while ? " for a while, because memory grows" : "") +
-                              std::string(plan.stopped.empty() ? "" : ", as far as it was run") + ": " + as_is + ".");
+                              std::string(plan.run.stopped.empty() ? "" : ", as far as it was run") + ": " + as_is +
+                              ".");
   if (as_is.empty())
     page.item(page.dot(), std::string("As it is it fits on no GPU of the catalogue") +
-                              (plan.grows ? ", because memory grows." : "."));
+                              (plan.growth.is_there ? ", because memory grows." : "."));
   if (!with.empty()) page.item(page.dot(), "Smaller ones on which it fits with a change: " + with + ".");
 }
 
 // The first GPU that is enough for the program as it is; empty: none is.
 std::string smallest_as_is(const Plan& plan) {
-  for (const PlanWhere& where : plan.where) {
+  for (const PlanWhere& where : plan.tried.where) {
     if (where.with.empty() && where.until == 0) return where.gpu.name;
   }
   return {};
@@ -149,10 +150,10 @@ std::string smallest_as_is(const Plan& plan) {
 
 // The least intrusive first. Unless all are asked for: those that make it fit, or where none does those that help alone.
 std::vector<const PlanChange*> changes_to_tell(const Plan& plan, bool wanted, bool verbose) {
-  const bool any_fits =
-      std::any_of(plan.changes.begin(), plan.changes.end(), [](const PlanChange& c) { return c.tried && c.fits; });
+  const bool any_fits = std::any_of(plan.tried.changes.begin(), plan.tried.changes.end(),
+                                    [](const PlanChange& c) { return c.tried && c.fits; });
   std::vector<const PlanChange*> told;
-  for (const PlanChange& change : plan.changes) {
+  for (const PlanChange& change : plan.tried.changes) {
     const bool helps = saved_by(plan, change) != 0 && change.remedies.size() <= 1;
     if (verbose || (change.tried && (wanted && any_fits ? change.fits : helps))) told.push_back(&change);
   }
@@ -181,9 +182,10 @@ void print_change(Page& page, const Plan& plan, const PlanChange& change, bool w
     return;
   }
   const bool saves = saved_by(plan, change) != 0;
-  page.item(change.fits || (!wanted && saves) ? page.yes() : page.no(),
-            fmt::format("{}{}. In {} {}.{}", what, detail, change.kind == "setting" ? "a replay" : "a dry run",
-                        result_of(plan, change, wanted), without_edit(page, change)));
+  page.item(
+      change.fits || (!wanted && saves) ? page.yes() : page.no(),
+      fmt::format("{}{}. In {} {}.{}", what, detail, change.kind == ChangeKind::kSetting ? "a replay" : "a dry run",
+                  result_of(plan, change, wanted), without_edit(page, change)));
   if (!verbose || change.instructions.size() <= 1) return;
   for (const std::string& one : change.instructions) page.paragraph(6, page.clean(one), Style::kDim);
 }
@@ -191,7 +193,7 @@ void print_change(Page& page, const Plan& plan, const PlanChange& change, bool w
 // What was said to be tried, and has no row: it had no result.
 void print_unfinished(Page& page, const Plan& plan) {
   std::string list;
-  for (const PlanChange& change : plan.changes) {
+  for (const PlanChange& change : plan.tried.changes) {
     if (!change.begun || change.tried) continue;
     list += (list.empty() ? "" : "; ") + page.clean(change.label.empty() ? change.what : change.label) + ": " +
             page.clean(change.why_not);
@@ -204,15 +206,16 @@ void print_unfinished(Page& page, const Plan& plan) {
 void print_remedies(Page& page, const Plan& plan, bool verbose, const Finding* perhaps_leak) {
   const bool wanted = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided() || is_full_in_cut_loop(plan);
   const std::vector<const PlanChange*> told = changes_to_tell(plan, wanted, verbose);
-  const auto tried = static_cast<std::size_t>(
-      std::count_if(plan.changes.begin(), plan.changes.end(), [](const PlanChange& change) { return change.tried; }));
-  const bool batch_fits = plan.vary && plan.vary->largest_fitting != 0;
+  const auto tried = static_cast<std::size_t>(std::count_if(plan.tried.changes.begin(), plan.tried.changes.end(),
+                                                            [](const PlanChange& change) { return change.tried; }));
+  const bool batch_fits = plan.tried.vary && plan.tried.vary->largest_fitting != 0;
   // That nobody asked for it and nothing was found is worth a line only where there is nothing better.
   const bool any_fits = std::any_of(told.begin(), told.end(), [](const PlanChange* change) { return change->fits; });
-  const bool batch_is_told = plan.vary && (verbose || told.empty() || plan.vary->why_not.empty() ||
-                                           plan.vary->name != "batch size" || (!plan.framework.empty() && !any_fits));
-  const bool none_helps = wanted && told.empty() && tried != 0 && !plan.vary;
-  if (told.empty() && !batch_is_told && !none_helps && plan.changes_skipped.empty() && plan.where.empty() &&
+  const bool batch_is_told =
+      plan.tried.vary && (verbose || told.empty() || plan.tried.vary->why_not.empty() ||
+                          plan.tried.vary->name != "batch size" || (!plan.pool.framework.empty() && !any_fits));
+  const bool none_helps = wanted && told.empty() && tried != 0 && !plan.tried.vary;
+  if (told.empty() && !batch_is_told && !none_helps && plan.tried.skipped.empty() && plan.tried.where.empty() &&
       perhaps_leak == nullptr)
     return;
   page.blank();
@@ -223,13 +226,13 @@ void print_remedies(Page& page, const Plan& plan, bool verbose, const Finding* p
                                       "intended, fix it first; it fills a larger GPU, too.",
                                       format_bytes(perhaps_leak->bytes)));
   if (batch_is_told) {
-    print_vary(page, *plan.vary);
-    if (!plan.vary->command.empty())
-      page.line({{"        " + page.clean(fmt::format("{}", fmt::join(plan.vary->command, " "))), Style::kGood}});
-    print_diff(page, plan.vary->diff, verbose);
-    diff_shown = !plan.vary->diff.empty();
+    print_vary(page, *plan.tried.vary);
+    if (!plan.tried.vary->command.empty())
+      page.line({{"        " + page.clean(fmt::format("{}", fmt::join(plan.tried.vary->command, " "))), Style::kGood}});
+    print_diff(page, plan.tried.vary->diff, verbose);
+    diff_shown = !plan.tried.vary->diff.empty();
   }
-  if (plan.jointly) print_jointly(page, *plan.jointly);
+  if (plan.tried.jointly) print_jointly(page, *plan.tried.jointly);
   const std::size_t most = verbose ? told.size() : kRemediesShown - (batch_fits ? 1 : 0);
   for (std::size_t at = 0; at < told.size() && at < most; ++at) {
     print_change(page, plan, *told[at], wanted, verbose);
@@ -244,14 +247,14 @@ void print_remedies(Page& page, const Plan& plan, bool verbose, const Finding* p
   if (!verbose && told.size() > most)
     page.paragraph(2, fmt::format("and {} more; -vv lists them", told.size() - most), Style::kDim);
   if (!verbose) print_unfinished(page, plan);
-  if (!plan.changes_skipped.empty()) page.paragraph(2, page.clean(plan.changes_skipped));
+  if (!plan.tried.skipped.empty()) page.paragraph(2, page.clean(plan.tried.skipped));
   print_where(page, plan);
 }
 
 void print_best_remedy(Page& page, const Plan& plan, const Finding* perhaps_leak) {
   const bool wanted = plan.verdict == Verdict::kDoesNotFit || plan.is_undecided() || is_full_in_cut_loop(plan);
   if (!wanted) return;
-  const bool ends_it = std::ranges::any_of(plan.changes, [](const PlanChange& change) {
+  const bool ends_it = std::ranges::any_of(plan.tried.changes, [](const PlanChange& change) {
     return change.tried && change.fits && change.remedies == std::vector<std::string>{"no_grad"};
   });
   if (perhaps_leak != nullptr && !ends_it)
@@ -259,28 +262,28 @@ void print_best_remedy(Page& page, const Plan& plan, const Finding* perhaps_leak
                                        "intended.",
                                        format_bytes(perhaps_leak->bytes)));
   const std::vector<const PlanChange*> told = changes_to_tell(plan, wanted, false);
-  const bool batch_fits = plan.vary && plan.vary->why_not.empty() && plan.vary->largest_fitting != 0;
+  const bool batch_fits = plan.tried.vary && plan.tried.vary->why_not.empty() && plan.tried.vary->largest_fitting != 0;
   const bool change_fits = !told.empty() && told.front()->fits;
   if (!batch_fits && !change_fits) {
-    const auto tried =
-        std::count_if(plan.changes.begin(), plan.changes.end(), [](const PlanChange& change) { return change.tried; });
-    if (!plan.changes_skipped.empty())
-      page.row("fix", page.clean(plan.changes_skipped));
+    const auto tried = std::count_if(plan.tried.changes.begin(), plan.tried.changes.end(),
+                                     [](const PlanChange& change) { return change.tried; });
+    if (!plan.tried.skipped.empty())
+      page.row("fix", page.clean(plan.tried.skipped));
     else if (tried != 0)
       page.row("fix", tried == 1 ? "One change was tried, and is not enough."
                                  : fmt::format("{} changes were tried, and none is enough.", tried));
     const std::string enough = smallest_as_is(plan);
     if (!enough.empty())
-      page.row(tried != 0 || !plan.changes_skipped.empty() ? "" : "fix",
+      page.row(tried != 0 || !plan.tried.skipped.empty() ? "" : "fix",
                fmt::format("The smallest GPU on which it fits: {}.", page.clean(enough)));
     return;
   }
   page.blank();
   if (batch_fits && !(change_fits && told.front()->cost < kCostOfBatch)) {
-    print_vary(page, *plan.vary);
-    if (!plan.vary->command.empty())
-      page.line({{"        " + page.clean(fmt::format("{}", fmt::join(plan.vary->command, " "))), Style::kGood}});
-    return print_diff(page, plan.vary->diff, false);
+    print_vary(page, *plan.tried.vary);
+    if (!plan.tried.vary->command.empty())
+      page.line({{"        " + page.clean(fmt::format("{}", fmt::join(plan.tried.vary->command, " "))), Style::kGood}});
+    return print_diff(page, plan.tried.vary->diff, false);
   }
   print_change(page, plan, *told.front(), wanted, false);
   print_diff(page, told.front()->diff, false);

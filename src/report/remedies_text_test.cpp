@@ -16,22 +16,22 @@ Plan plan_with_changes() {
   plan.verdict = Verdict::kDoesNotFit;
   plan.command = {"python", "train.py"};
   plan.gpu = PlanGpu{"Tesla T4", 10 * kGiB, "measured", kGiB, "measured"};
-  plan.needed_bytes = 12 * kGiB;
-  plan.steps = 3;
-  plan.how = "fake";
+  plan.need.bytes = 12 * kGiB;
+  plan.run.steps = 3;
+  plan.run.how = "fake";
   PlanChange change;
-  change.kind = "program";
+  change.kind = ChangeKind::kProgram;
   change.what = "Use checkpointing";
   change.fits = true;
   change.needed_bytes = 9 * kGiB;
-  plan.changes = {change};
-  plan.vary.emplace();
-  plan.vary->name = "batch_size";
-  plan.vary->where = "train.py:4";
-  plan.vary->current = 8;
-  plan.vary->largest_fitting = 5;
-  plan.vary->smallest_failing = 6;
-  plan.vary->runs = 4;
+  plan.tried.changes = {change};
+  plan.tried.vary.emplace();
+  plan.tried.vary->name = "batch_size";
+  plan.tried.vary->where = "train.py:4";
+  plan.tried.vary->current = 8;
+  plan.tried.vary->largest_fitting = 5;
+  plan.tried.vary->smallest_failing = 6;
+  plan.tried.vary->runs = 4;
   return plan;
 }
 
@@ -41,7 +41,7 @@ TEST(RemediesText, ALineOfADiffIsWhole) {
                            std::string(150, 'x') + "))";
   Report report;
   report.plan = plan_with_changes();
-  report.plan->changes[0].diff = "--- a/train.py\n+++ b/train.py\n@@ -1,0 +2,1 @@\n" + line + "\n";
+  report.plan->tried.changes[0].diff = "--- a/train.py\n+++ b/train.py\n@@ -1,0 +2,1 @@\n" + line + "\n";
   for (const int width : {40, 80}) {
     for (const bool verbose : {true, false}) {
       TerminalOptions options;
@@ -57,13 +57,13 @@ TEST(RemediesText, ALineOfADiffIsWhole) {
 TEST(RemediesText, WhyNothingWasTriedIsTheFix) {
   Report report;
   report.plan = plan_with_changes();
-  report.plan->vary.reset();
-  report.plan->changes[0].fits = false;
+  report.plan->tried.vary.reset();
+  report.plan->tried.changes[0].fits = false;
   TerminalOptions options;
   options.width = 100;
   options.brief = true;
   EXPECT_NE(to_terminal(report, options).find("fix         One change was tried"), std::string::npos);
-  report.plan->changes_skipped = "Use torch.cdist(a, b).";
+  report.plan->tried.skipped = "Use torch.cdist(a, b).";
   const std::string text = to_terminal(report, options);
   EXPECT_NE(text.find("fix         Use torch.cdist(a, b)."), std::string::npos) << text;
   EXPECT_EQ(text.find("was tried"), std::string::npos) << text;
@@ -79,9 +79,9 @@ TEST(RemediesText, ATriedNoGradIsTheFixOfWhatPilesUp) {
     leak.location = {"/home/ada/llm/eval.py", 7, "evaluate", "", ""};
     leak.evidence = {{"full_at_step", 114}};
     Plan plan = plan_with_changes();
-    plan.failed = true;
-    plan.changes[0].remedies = {remedy};
-    plan.changes[0].cost = 10;
+    plan.failure.happened = true;
+    plan.tried.changes[0].remedies = {remedy};
+    plan.tried.changes[0].cost = 10;
     attach_plan(report, std::move(plan));
     TerminalOptions options;
     options.width = 100;
@@ -98,11 +98,11 @@ TEST(RemediesText, WhatGrowsWithARemedyIsNotSaidToFit) {
     Report report;
     report.plan = plan_with_changes();
     Plan& plan = *report.plan;
-    plan.vary.reset();
-    plan.changes[0].fits = until == 0;
-    plan.changes[0].until = until;
-    plan.changes[0].until_unit = "step";
-    plan.where = {{PlanGpu{"H200", 140 * kGiB, "measured", kGiB, "measured"}, "", until}};
+    plan.tried.vary.reset();
+    plan.tried.changes[0].fits = until == 0;
+    plan.tried.changes[0].until = until;
+    plan.tried.changes[0].until_unit = "step";
+    plan.tried.where = {{PlanGpu{"H200", 140 * kGiB, "measured", kGiB, "measured"}, "", until}};
     TerminalOptions options;
     options.width = 200;
     const std::string text = to_terminal(report, options);
@@ -119,18 +119,18 @@ TEST(RemediesText, WhatMendsALoopThatWasCutShortIsTold) {
     Report report;
     report.plan = plan_with_changes();
     Plan& plan = *report.plan;
-    plan.vary.reset();
+    plan.tried.vary.reset();
     plan.verdict = Verdict::kFitsUntil;
-    plan.stopped = "in its loop over a DataLoader after 3 optimizer steps";
-    plan.until_unit = "round";
-    plan.until_step = 159;
-    plan.loop = {"train.py:20", 200, 0, 12};
-    plan.needed_bytes = 3 * kGiB;
-    plan.needed_at_end_bytes = 12 * kGiB;
-    plan.changes[0].needed_bytes = 2 * kGiB;
-    plan.changes[0].fits = until == 0;
-    plan.changes[0].until = until;
-    plan.changes[0].until_unit = "round";
+    plan.run.stopped = "in its loop over a DataLoader after 3 optimizer steps";
+    plan.growth.unit = "round";
+    plan.growth.until = 159;
+    plan.growth.loop = {"train.py:20", 200, 0, 12};
+    plan.need.bytes = 3 * kGiB;
+    plan.growth.needed_at_end_bytes = 12 * kGiB;
+    plan.tried.changes[0].needed_bytes = 2 * kGiB;
+    plan.tried.changes[0].fits = until == 0;
+    plan.tried.changes[0].until = until;
+    plan.tried.changes[0].until_unit = "round";
     TerminalOptions options;
     options.width = 200;
     for (const bool brief : {false, true}) {
@@ -149,8 +149,8 @@ TEST(RemediesText, BatchesThatAreAccumulatedAreSaidTruly) {
   for (const bool same : {true, false}) {
     Report report;
     report.plan = plan_with_changes();
-    report.plan->vary->batches = 2;
-    report.plan->vary->batch = same ? 4 : 5;
+    report.plan->tried.vary->batches = 2;
+    report.plan->tried.vary->batch = same ? 4 : 5;
     TerminalOptions options;
     options.width = 200;
     const std::string text = to_terminal(report, options);
@@ -163,9 +163,9 @@ TEST(RemediesText, WhatWasBegunWithoutAResultIsNamed) {
   for (const bool begun : {false, true}) {
     Report report;
     report.plan = plan_with_changes();
-    report.plan->changes.push_back({"program", "Set X", "", false, false, 0, "it broke"});
-    report.plan->changes[1].label = "autocast in float16";
-    report.plan->changes[1].begun = begun;
+    report.plan->tried.changes.push_back({ChangeKind::kProgram, "Set X", "", false, false, 0, "it broke"});
+    report.plan->tried.changes[1].label = "autocast in float16";
+    report.plan->tried.changes[1].begun = begun;
     const std::string text = to_terminal(report, {});
     EXPECT_EQ(text.find("Begun without a result: autocast in float16: it broke.") != std::string::npos, begun) << text;
   }
@@ -175,8 +175,8 @@ TEST(RemediesText, ConfirmedChangesBecomeTriesOfTheFailure) {
   Report report = samples::out_of_memory();
   const std::size_t before = report.findings.front().tries.size();
   Plan plan = plan_with_changes();
-  plan.failed = true;
-  plan.changes.push_back({"setting", "Set X", "", false, false, 0, "it broke"});
+  plan.failure.happened = true;
+  plan.tried.changes.push_back({ChangeKind::kSetting, "Set X", "", false, false, 0, "it broke"});
   attach_plan(report, std::move(plan));
   const std::vector<Try>& tries = report.findings.front().tries;
   ASSERT_EQ(tries.size(), before + 2);  // the change that helped and the batch; not the one that was not tried

@@ -39,7 +39,7 @@ std::string input_text(const Page& page, const Report& report, int room) {
 
 // The failure that a plan's page tells of: where it failed, for what, and who held the memory. All of it is a finding for those who ask.
 const Finding* failure_of_plan(const Report& report, const std::vector<FindingGroup>& groups, bool verbose) {
-  if (!report.plan || !report.plan->failed || verbose) return nullptr;
+  if (!report.plan || !report.plan->failure.happened || verbose) return nullptr;
   const auto is_it = [](const FindingGroup& group) { return ran_out_of_memory(group.first()); };
   const auto found = std::find_if(groups.begin(), groups.end(), is_it);
   return found == groups.end() ? nullptr : &found->first();
@@ -47,7 +47,7 @@ const Finding* failure_of_plan(const Report& report, const std::vector<FindingGr
 
 // What piles up until the GPU is full: it stands before the out-of-memory that comes of it.
 const Finding* leak_of_plan(const Report& report, const std::vector<FindingGroup>& groups) {
-  if (!report.plan || !report.plan->failed || groups.empty()) return nullptr;
+  if (!report.plan || !report.plan->failure.happened || groups.empty()) return nullptr;
   const Finding& first = groups.front().first();
   return topic_of(first) == Topic::kGrowth && first.severity == Severity::kError && first.number("full_at_step")
              ? &first
@@ -56,7 +56,7 @@ const Finding* leak_of_plan(const Report& report, const std::vector<FindingGroup
 
 // One that is likely, and may be meant: it does not come before the failure, but before other remedies.
 const Finding* perhaps_leak_of_plan(const Report& report, const std::vector<FindingGroup>& groups) {
-  if (!report.plan || !report.plan->failed) return nullptr;
+  if (!report.plan || !report.plan->failure.happened) return nullptr;
   for (const FindingGroup& group : groups) {
     const Finding& finding = group.first();
     if (topic_of(finding) == Topic::kGrowth && finding.severity == Severity::kWarning && finding.number("full_at_step"))
@@ -331,7 +331,7 @@ Summary summarise(const Page& page, const Report& report, const std::vector<Find
 std::string what_more_there_is(const Report& report, std::size_t findings_untold) {
   std::vector<std::string> parts;
   if (findings_untold != 0) parts.push_back(plural(findings_untold, "more finding"));
-  const auto changes = report.plan ? report.plan->changes.size() : 0;
+  const auto changes = report.plan ? report.plan->tried.changes.size() : 0;
   if (changes > 1) parts.push_back("every change that was tried");
   if (!report.devices.empty() && (report.plan || !report.findings.empty())) parts.push_back("who holds the memory");
   if (!report.notes.empty()) parts.push_back(plural(report.notes.size(), "note"));

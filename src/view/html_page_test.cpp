@@ -49,8 +49,8 @@ TEST(ViewPage, AChangeWithWhichMemoryStillGrowsSaysUntilWhen) {
     Report report = samples::out_of_memory();
     report.plan.emplace();
     report.plan->gpu.emplace();
-    report.plan->needed_bytes = 2 * kGiB;
-    PlanChange& change = report.plan->changes.emplace_back();
+    report.plan->need.bytes = 2 * kGiB;
+    PlanChange& change = report.plan->tried.changes.emplace_back();
     change.what = "Use checkpointing";
     change.needed_bytes = kGiB;
     change.until = until;
@@ -97,9 +97,10 @@ TEST(ViewPage, HostileWordsStayWords) {
     report.plan->command = {word};
     report.plan->gpu.emplace();
     report.plan->gpu->name = word;
-    report.plan->modules = {{word, 2, 5, {{word, 5}}}};
-    report.plan->changes.resize(1);
-    report.plan->changes[0].label = report.plan->changes[0].what = report.plan->changes[0].why_not = word;
+    report.plan->peak.modules = {{word, 2, 5, {{word, 5}}}};
+    report.plan->tried.changes.resize(1);
+    report.plan->tried.changes[0].label = report.plan->tried.changes[0].what = report.plan->tried.changes[0].why_not =
+        word;
     Viewed viewed = findings_only(std::move(report));
     Scene scene;
     scene.part = scene.device_name = word;

@@ -145,17 +145,17 @@ std::string bars(const std::vector<Bar>& rows, std::uint64_t limit, std::string_
 }
 
 std::string plan_bars(const Plan& plan) {
-  std::vector<Bar> rows = {{"As it is", plan.needed_bytes, "now",
+  std::vector<Bar> rows = {{"As it is", plan.need.bytes, "now",
                             plan.gpu ? (plan.missing_bytes() == 0 ? "fits" : "does not fit") : "", true}};
-  for (const PlanChange& change : plan.changes) {
+  for (const PlanChange& change : plan.tried.changes) {
     const std::string what = change.label.empty() ? change.what : change.label;
     if (!change.tried)
       rows.push_back({what, 0, "now", change.why_not.empty() ? "not tried" : change.why_not, false});
     else
       rows.push_back({what, change.needed_bytes,
-                      change.needed_bytes < plan.needed_bytes   ? "better"
-                      : change.needed_bytes > plan.needed_bytes ? "worse"
-                                                                : "now",
+                      change.needed_bytes < plan.need.bytes   ? "better"
+                      : change.needed_bytes > plan.need.bytes ? "worse"
+                                                              : "now",
                       change.fits         ? "fits"
                       : change.until != 0 ? fmt::format("fits until about {} {}", change.until_unit, change.until)
                       : plan.gpu          ? "does not fit"
@@ -250,9 +250,9 @@ std::string what_if_section(const Viewed& viewed) {
 std::string account_section(const Report& report) {
   std::vector<TreemapCell> cells;
   std::string title;
-  if (report.plan && !report.plan->modules.empty()) {
+  if (report.plan && !report.plan->peak.modules.empty()) {
     title = "What fills the memory at the peak, by module";
-    for (const PlanModule& module : report.plan->modules) {
+    for (const PlanModule& module : report.plan->peak.modules) {
       std::string detail = module.count > 1 ? fmt::format("{} ×", module.count) : "";
       const auto most = std::max_element(module.live.begin(), module.live.end(),
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
