@@ -84,6 +84,7 @@ def plan(
         command = [
             find_binary(),
             "plan",
+            "-v",  # there is nobody to ask with it afterwards
             *options,
             "--function",
             *_words_for(function),
@@ -114,7 +115,7 @@ def plan(
         content = json.loads(report.read_text(encoding="utf-8"))
         if (shell := running_shell()) is not None:  # functions of a notebook are told by their cells
             content = Cells(shell).in_report(content)
-            problem = shown_again(content)
+            problem = shown_again(content, "-v")
         verdict = content.get("plan", {})
         card = verdict.get("gpu") or {}
         undecided = verdict.get("needed_most", 0) > card.get("capacity", 0) > 0

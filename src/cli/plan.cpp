@@ -21,7 +21,7 @@
 #include "report/comparison.h"
 #include "report/exit_status.h"
 #include "report/json.h"
-#include "report/plan_text.h"
+#include "report/plan_summary.h"
 #include "rules/line_words.h"
 #include "sources/input.h"
 

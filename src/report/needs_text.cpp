@@ -80,4 +80,8 @@ std::string pool_text(const Plan& plan) {
   return text;
 }
 
+std::string unit_text(const Plan& plan) {
+  return plan.growth.unit == "step" && plan.pool.framework.empty() ? "optimizer step" : plan.growth.unit;
+}
+
 }  // namespace faultline

@@ -14,5 +14,6 @@ std::string taken_text(const Plan& plan);     // what PyTorch keeps for reuse
 std::string more_than_taken_text(const Plan& plan);
 std::string most_text(const Plan& plan);  // sizes that depend on values
 std::string pool_text(const Plan& plan);  // of JAX or TensorFlow
+std::string unit_text(const Plan& plan);  // what growth is counted in: "optimizer step"
 
 }  // namespace faultline

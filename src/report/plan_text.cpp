@@ -147,10 +147,6 @@ std::string sized_text(const Plan& plan) {
           : ", and whether that follows from the answer is not known");
 }
 
-std::string unit_text(const Plan& plan) {
-  return plan.growth.unit == "step" && plan.pool.framework.empty() ? "optimizer step" : plan.growth.unit;
-}
-
 // How many steps the program makes, by the source of its loops.
 std::string loop_text(const Plan& plan) {
   if (plan.growth.unit != "step")
@@ -468,38 +464,5 @@ void print_plan(Page& page, const Plan& plan, const PlanContext& context) {
   print_remedies(page, plan, context.verbose, context.perhaps_leak);
   print_notes(page, plan, context.verbose);
 }
-
-static std::string verdict_words(const Plan& plan) {
-  switch (plan.verdict) {
-    case Verdict::kFits:
-    case Verdict::kTight:
-      if (plan.is_undecided())
-        return "may not fit: needs " + needed_text(plan) + ", and the GPU has " +
-               format_bytes(plan.gpu->capacity_bytes) + beside_verdict(plan);
-      return fmt::format("fits{}{}, {} to spare", plan.verdict == Verdict::kTight ? " tightly" : "",
-                         plan.run.stopped.empty() ? "" : " as far as it was run", format_bytes(plan.spare_bytes())) +
-             beside_verdict(plan);
-    case Verdict::kFitsUntil:
-      return fmt::format("fits until about {} {}", unit_text(plan), format_count(plan.growth.until));
-    case Verdict::kUnplanned: return "not planned: " + plan.trouble.unplanned;
-    case Verdict::kDoesNotFit:
-      return (plan.missing_bytes() == 0 ? std::string("does not fit")
-                                        : fmt::format("does not fit, {} too little", missing_text(plan))) +
-             (plan.run.interrupted ? " (the plan was stopped by a signal)" : "");
-    case Verdict::kMeasured:
-      if (plan.need.filling)
-        return "what it needs depends on the GPU, and none was named (--gpu)" + beside_verdict(plan);
-      return "needs " + needed_text(plan) + beside_verdict(plan);
-    case Verdict::kProgramError:
-      return std::string(plan.trouble.stand_in_line.empty()
-                             ? "the program failed by itself"
-                             : "the program failed, maybe for a number that a dry run does not compute") +
-             (plan.trouble.exception ? " (" + plan.trouble.exception->type + ")" : "");
-    case Verdict::kInterrupted: return "the program was stopped";
-  }
-  return {};
-}
-
-std::string summary_of(const Plan& plan) { return verdict_words(plan) + broken_limits_text(plan); }
 
 }  // namespace faultline

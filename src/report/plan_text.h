@@ -1,8 +1,6 @@
 // The plan on the terminal, before the findings: the verdict in one line, where it fails, what fills the memory, what would make it fit, what was assumed.
 #pragma once
 
-#include <string>
-
 #include "plan/plan.h"
 #include "report/page.h"
 
@@ -22,8 +20,5 @@ struct PlanContext {
   bool verdict_only = false;  // the verdict alone: a finding stands above and says why the program ended
 };
 void print_plan(Page& page, const Plan& plan, const PlanContext& context);
-
-// For the SUMMARY line: "does not fit, 3.75 GiB too little".
-std::string summary_of(const Plan& plan);
 
 }  // namespace faultline

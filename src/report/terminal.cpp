@@ -11,6 +11,7 @@
 #include "report/finding_text.h"
 #include "report/memory_picture.h"
 #include "report/page.h"
+#include "report/plan_summary.h"
 #include "report/plan_text.h"
 #include "report/rule_pages.h"
 #include "report/unseen.h"

@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "report/account_table.h"
 #include "report/finding_text.h"
-#include "report/plan_text.h"
+#include "report/plan_summary.h"
 #include "view/html.h"
 #include "view/replay_pictures.h"
 #include "view/source_links.h"

@@ -177,7 +177,7 @@ def test_a_function_of_a_running_program_writes_nothing_either(binary, home):
         plan = faultline.plan(train, gpu="T4")
         assert plan.report["plan"]["command"] == ["function", "train", "at", "program.py:5"] and "yours are as before" in " ".join(str(plan).split())
         log.write("after\\n"); log.close()
-        assert plan.fits and set(plan.report["plan"]["effects"]["written"]) == {"train.log", "handle.pt", "fresh"}, plan.report["plan"]
+        assert plan.fits and set(plan.report["plan"]["effects"]["written"]) == {"train.log", "view.bin", "handle.pt", "fresh"}, plan.report["plan"]
         assert open("train.log").read() == "before\\nafter\\n" and view.sum() == 16 and not os.path.exists("fresh") and open("handle.pt").read() == "precious handle.pt"
     """)
     )

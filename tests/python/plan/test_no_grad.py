@@ -135,8 +135,8 @@ serve()
 """
 
 
-@pytest.mark.parametrize("kept, grows", [("out", True), ("out.mean()", False)])
-def test_a_remedy_under_which_memory_still_grows_says_so(binary, tmp_path, kept, grows):
+@pytest.mark.parametrize("kept, at_least_mib", [("out", 160), ("out.mean()", 0)])
+def test_a_remedy_under_which_memory_still_grows_is_counted_to_the_end(binary, tmp_path, kept, at_least_mib):
     (tmp_path / "program.py").write_text(SERVE.replace("KEPT", kept))
     subprocess.run(
         [binary, "plan", "--gpu", "2GiB", "--try", "-o", "out", "--", sys.executable, "program.py"],
@@ -146,5 +146,7 @@ def test_a_remedy_under_which_memory_still_grows_says_so(binary, tmp_path, kept,
     )
     plan = json.loads((tmp_path / "out/report.json").read_text())["plan"]
     [change] = [change for change in plan["changes"] if change["remedies"] == ["no_grad"]]
+    weights, context = 8 * 1024 * 1025 * 4, plan["context"]
     assert change["fits"]
-    assert ("still grows by 4.00 MiB a round" in change["detail"]) == grows, change["detail"]
+    kept_mib = (change["needed"] - context - weights) / (1 << 20)
+    assert at_least_mib <= kept_mib < at_least_mib + 60, change  # of a round and of cuBLAS
