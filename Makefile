@@ -169,7 +169,7 @@ fuzz: sanitized
 	@scripts/fuzz.sh build-asan $(FUZZ_SECONDS) $(JOBS)
 
 sanitize: sanitized
-	@cd build-asan && ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 ctest --output-on-failure -j $(JOBS) --timeout 900
+	@cd build-asan && ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 ctest --output-on-failure -j $(JOBS) --timeout 3000
 
 lint: $(STAMPS)/apt-clang $(BUILD)/build.ninja
 	@scripts/lint.sh $(BUILD)
