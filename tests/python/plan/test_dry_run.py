@@ -482,6 +482,32 @@ def test_operands_of_different_types_or_devices_are_refused_as_on_a_gpu(dry_run)
     ].startswith("Expected all tensors to be on the same device")
 
 
+def test_a_generator_of_another_device_is_refused_as_on_a_gpu(dry_run):
+    ran = good(
+        dry_run("""
+        import torch
+        on_gpu, on_host = torch.Generator("cuda"), torch.Generator()
+        torch.rand(3, device="cuda", generator=on_gpu); torch.ones(5, device="cuda").multinomial(2, generator=on_gpu)
+        torch.rand(3, device="cuda", generator=torch.cuda.default_generators[0])
+        torch.rand(3, generator=on_host); torch.rand(3, device="meta", generator=on_host)
+        for wrong in (
+            lambda: torch.rand(3, device="cuda", generator=on_host),
+            lambda: torch.zeros(3, device="cuda").normal_(generator=torch.default_generator),
+            lambda: torch.randperm(3, generator=on_gpu),
+        ):
+            try:
+                wrong()
+            except RuntimeError as problem:
+                print(problem)
+    """)
+    )
+    wants_gpu, wants_host = (
+        f"Expected a '{wanted}' device type for generator but found '{found}'"
+        for wanted, found in (("cuda", "cpu"), ("cpu", "cuda"))
+    )
+    assert ran.out.splitlines() == [wants_gpu, wants_gpu, wants_host]
+
+
 def test_the_plan_stops_after_so_many_steps(dry_run):
     ran = good(
         dry_run(

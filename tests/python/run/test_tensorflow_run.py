@@ -202,7 +202,9 @@ class TestTensorFlow:
         assert report["input"].get("notes", []) == []
         (log,) = (tmp_path / "left").glob("tensors-*.txt")
         written = log.read_text()
-        sums = set(re.findall(r'^tensor (t\d+) = float32\[64,64\] op="AddV2"$', written, re.M))  # threads at once may each name it
+        sums = set(
+            re.findall(r'^tensor (t\d+) = float32\[64,64\] op="AddV2"$', written, re.M)
+        )  # threads at once may each name it
         assert sum(name in sums for name in re.findall(r"^alloc .* tensor=(t\d+) ", written, re.M)) == 9, written
 
     @pytest.mark.parametrize(

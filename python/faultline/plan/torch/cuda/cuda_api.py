@@ -22,7 +22,7 @@ from ..tensors import places
 from ..tensors.memory import Memory
 from . import between_gpus, cuda_streams, memory_pools
 from .cuda_streams import Event, Graph, Stream, current_stream, default_stream, use_stream
-from .random_state import RandomState
+from .random_state import Generator, RandomState
 
 CPU = torch.device("cpu")
 
@@ -216,7 +216,7 @@ class Api:
         torch.backends.cudnn.is_available = lambda: True
         torch.backends.cudnn.version = lambda: releases.now().cudnn
         torch.backends.cuda.is_built = lambda: True
-        _patch_generator()
+        torch.Generator = Generator
 
     def _about_devices(self) -> dict:
         return {
@@ -431,7 +431,7 @@ def _about_the_rest() -> dict:
 
 
 def _about_random_numbers() -> dict:
-    generator = torch.Generator()
+    generator = Generator("cuda")
     state = RandomState(generator)
     return {
         "manual_seed": generator.manual_seed,
@@ -445,24 +445,3 @@ def _about_random_numbers() -> dict:
         "set_rng_state_all": lambda new_states: state.set(new_states[0]) if new_states else None,
         "default_generators": (generator,) * places.count,
     }
-
-
-def _patch_generator() -> None:
-    original = torch.Generator
-
-    class Generator(original):
-        """A generator of the GPU: the numbers are the host's."""
-
-        _place = None
-
-        def __new__(cls, device="cpu"):
-            made = original.__new__(cls, "cpu")
-            if torch.device(device).type == "cuda":
-                made._place = places.of(device)
-            return made
-
-        @property
-        def device(self):
-            return original.device.__get__(self) if self._place is None else torch.device("cuda", self._place)
-
-    torch.Generator = Generator

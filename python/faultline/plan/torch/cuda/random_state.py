@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import struct
+import weakref
 from collections import OrderedDict
 
 import torch
+
+from ..tensors import places
 
 _MOST = 1000
 _STEP = 4  # a GPU's offsets are multiples of it
@@ -37,3 +40,35 @@ class RandomState:
         else:  # one that the program made: from a file, or with another offset
             self._generator.manual_seed(seed)
         self._offset = max(self._offset, offset % (1 << 62) // _STEP * _STEP)
+
+
+class Generator(torch.Generator):
+    """A generator of the GPU: the numbers are the host's."""
+
+    _place = None
+
+    def __new__(cls, device="cpu"):
+        made = super().__new__(cls, "cpu")
+        if torch.device(device).type == "cuda":
+            made._place = places.of(device)
+            _of_gpu[made._cdata] = made
+        return made
+
+    @property
+    def device(self):
+        return super().device if self._place is None else torch.device("cuda", self._place)
+
+
+_of_gpu: weakref.WeakValueDictionary[int, Generator] = (
+    weakref.WeakValueDictionary()
+)  # an operation gets another object for it
+
+
+def check_generator(kwargs, wanted: str) -> None:
+    """Numbers of one device are not drawn from a generator of another; behind each of them is the host's, which would."""
+    generator = kwargs.get("generator")
+    if generator is None:
+        return
+    found = _of_gpu.get(generator._cdata, generator).device.type
+    if found != wanted:
+        raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{found}'")

@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from ...session.notes import Notes
 from ...session.unplannable import Unplannable
 from ...source.loop_ends import LoopEnds
+from ..cuda.random_state import check_generator
 from ..hooks.legacy_tensor_types import moves_what_it_makes
 from ..kernels import temporaries
 from ..operations import missing_shapes, operations
@@ -160,6 +161,8 @@ class DryRunMode(TorchDispatchMode):
         try:
             _check_layouts(func, args, kwargs, operands, on_gpu)
             if not on_gpu:
+                if not any(operand.device.type == "meta" for operand in operands):
+                    check_generator(kwargs, "cpu")
                 return self.host.run(func, args, kwargs, operands)
             place = kwargs.get("device")
             if place is not None and place.type != "cuda" and func in operations.LIKES:
@@ -196,6 +199,7 @@ class DryRunMode(TorchDispatchMode):
     def run(self, func, args, kwargs, operands=None, values=True):
         operands = flatten(args, kwargs) if operands is None else operands
         self._check_devices(func, operands)
+        check_generator(kwargs, "cuda")
         self._check_operands(func, args)
         outcome = self.outcome(func, args, kwargs, operands)
         if func in indices.CHECKED:
