@@ -47,7 +47,7 @@ class Giving {
     gap_ = gaps();
     if (const Introduced given = assigned(); given.secret != 0) return given;
     if (is_quoted_ || opens_element() || before().ends_with('{') || before().ends_with('|') ||
-        before().ends_with(kCell) || rest().starts_with(",") || rest().starts_with("|"))
+        before().ends_with(kCell) || rest().starts_with(",") || rest().starts_with("|") || rest().starts_with(kCell))
       if (const Introduced listed = in_list(); listed.secret != 0) return listed;
     return said();
   }
@@ -320,13 +320,18 @@ class Giving {
     const std::string_view cell = rest().starts_with(kCell) ? kCell
                                   : rest().starts_with('|') ? std::string_view("|")
                                                             : "";
-    const bool is_row = line.empty() || line.ends_with('|') || line.ends_with(kCell);
+    const std::size_t other = line.rfind('|'), box = line.rfind(kCell);
+    const std::size_t begin = other != npos ? other + 1 : box != npos ? box + kCell.size() : 0;
+    const std::string_view words_before = line.substr(begin);  // | db password | X |
+    const bool is_row =
+        (line.empty() || begin != 0) && words_before.size() < 32 && run_of(words_before, " _-") == words_before.size();
     if (!cell.empty() && is_row) {
       at_ += cell.size();
       gaps();
       const std::string_view given = rest().substr(0, rest().substr(0, kLooked).find_first_of("|\xe2\r\n"));
       const std::string_view words = without_gaps(given);
-      return is_no_secret(words) ? Introduced{} : Introduced{at_, words.size()};
+      const bool is_prose = !words_before.empty() && words.find(' ') != npos;
+      return is_prose || is_no_secret(words) ? Introduced{} : Introduced{at_, words.size()};
     }
     if (!rest().starts_with(',')) return {};
     ++at_;
