@@ -425,16 +425,23 @@ std::vector<Offer> lengths_in_command(const std::vector<std::string>& command, c
   std::vector<Offer> offers;
   const Offer* remedy = as_run.of_number(OfferedNumber::kLength);
   if (remedy == nullptr) return offers;
-  for (const std::string_view name : number_names(NumberKind::kLength)) {
-    const std::optional<InCommand> found = find_in_command(command, std::string(name));
-    const auto is_it = [&](std::uint64_t length) { return length <= found->value + 1 && found->value <= length + 1; };
-    if (!found || found->value < kLeastLength || std::ranges::none_of(as_run.token_lengths, is_it)) continue;
-    for (std::uint64_t value = found->value / 2, number = 0; number < kMost && value >= 1; value /= 2, ++number) {
-      offers.push_back(in_command(command, *found, *remedy, value, number));
-      offers.back().what += ": shorter sequences";
+  const auto offer = [&](NumberKind kind, std::string_view shorter) {
+    for (const std::string_view name : number_names(kind)) {
+      const std::optional<InCommand> found = find_in_command(command, std::string(name));
+      const auto is_it = [&](std::uint64_t length) { return length <= found->value + 1 && found->value <= length + 1; };
+      if (!found || found->value < kLeastLength ||
+          (kind == NumberKind::kLength && std::ranges::none_of(as_run.token_lengths, is_it)))
+        continue;
+      for (std::uint64_t value = found->value / 2, number = 0; number < kMost && value >= 1; value /= 2, ++number) {
+        offers.push_back(in_command(command, *found, *remedy, value, number));
+        offers.back().what += shorter;
+      }
+      return;
     }
-    break;
-  }
+  };
+  // a cache of keys and values grows with what is generated
+  if (as_run.steps == 0 && !as_run.does("backward")) offer(NumberKind::kGenerated, ": fewer tokens");
+  if (offers.empty()) offer(NumberKind::kLength, ": shorter sequences");
   return offers;
 }
 

@@ -397,5 +397,21 @@ TEST(Vary, ALengthInTheCommandIsOfferedShorterWhereTokensAreSoLong) {
   }
 }
 
+TEST(Vary, FewerTokensAreOfferedWhereNothingTrains) {
+  const std::vector<std::string> command = {"python", "t.py", "--max-new-tokens", "200", "--seq-len", "64"};
+  ProcessSummary as_run;
+  as_run.token_lengths = {64};
+  as_run.number_offers = number_offers();
+  const std::vector<Offer> infers = lengths_in_command(command, as_run);
+  ASSERT_EQ(infers.size(), 3u);
+  EXPECT_EQ(infers.back().value, "25");
+  EXPECT_EQ(infers.front().what, "Use --max-new-tokens 100 (now 200): fewer tokens");
+  EXPECT_EQ(infers.front().command[3], "100");
+  as_run.steps = 2;
+  const std::vector<Offer> trains = lengths_in_command(command, as_run);
+  ASSERT_FALSE(trains.empty());
+  EXPECT_EQ(trains.front().what, "Use --seq-len 32 (now 64): shorter sequences");
+}
+
 }  // namespace
 }  // namespace faultline

@@ -100,21 +100,30 @@ class Accumulate(Remedy):
 class Sequence(_Number):
     name = "sequence"
 
-    def offers(self):
+    def _length(self) -> dict | None:
+        """Of what is looked up; where nothing trains the largest of what a cache of keys and values grows with, or is made for."""
+        if not self.seen.trains():
+            told = [n for n in self.seen.numbers if n["name"] in (*names.GENERATED, *names.LENGTH)]
+            if told:
+                return max(told, key=lambda n: n["value"])
         lengths = (*names.LENGTH, *names.PERHAPS_LENGTH)
         numbers = [
             n
             for n in self.seen.numbers
             if n["name"] in lengths and any(abs(n["value"] - length) <= 1 for length in self.seen.token_lengths)
         ]
-        number = _first(numbers, lengths)
+        return _first(numbers, lengths)
+
+    def offers(self):
+        number = self._length()
         if number is None or number["value"] < 32:
             return
+        shorter = "fewer tokens" if number["name"] in names.GENERATED else "shorter sequences"
         for step, (value, dose) in enumerate(self._smaller(number, 3)):
             yield Offer(
                 f"{number['name']}={value}",
                 f"{number['name']} = {value}",
-                f"Use {number['name']} = {value} ({self._where(number)}, now {number['value']}): shorter sequences",
+                f"Use {number['name']} = {value} ({self._where(number)}, now {number['value']}): {shorter}",
                 10 * step,
                 {"running": 0.0},
                 dose=dose,
