@@ -309,6 +309,90 @@ def test_what_cannot_be_written_truly_is_not_written(tmp_path, loop):
     assert accumulated(tmp_path, WORK + HEADERS["data"] + BODY)
 
 
+class Accelerated:
+    """As accelerate does: under accumulate() a step and a clearing that do not end a group are skipped."""
+
+    def __init__(self, gradient_accumulation_steps=1):
+        self.many, self.rounds, self.ends = gradient_accumulation_steps, 0, True
+
+    def prepare(self, model, optimizer, data):
+        from types import SimpleNamespace
+
+        self.count = len(data)
+        step, clear = optimizer.step, optimizer.zero_grad
+        skipping = SimpleNamespace(step=lambda: self.ends and step(), zero_grad=lambda: self.ends and clear())
+        return model, skipping, data
+
+    def accumulate(self, model):
+        import contextlib
+
+        assert callable(model)
+        self.rounds += 1
+        self.ends = self.rounds % self.many == 0 or self.rounds == self.count
+        return contextlib.nullcontext()
+
+    def backward(self, loss):
+        (loss / self.many).backward()
+
+
+ACCELERATED = """import work
+data = list(range(8))
+accelerator = work.Accelerator()
+model, net, opt = work.Model(), work.Model(), work.Optimizer()
+model = accelerator.prepare(model)
+net, opt, data = accelerator.prepare(net, opt, data)
+for x in data:
+"""
+ACCELERATED_BODIES = {
+    "cleared first": "    opt.zero_grad()\n    loss = net(x)\n\n    accelerator.backward(loss)\n    opt.step()\n",
+    "cleared behind": "    loss = net(x)\n    accelerator.backward(loss)\n    opt.step()\n    opt.zero_grad()\n",
+    "more behind": "    loss = net(x)\n    opt.zero_grad()\n    accelerator.backward(loss)\n    opt.step()\n    if x:\n        print(x)\n",
+}
+
+
+def under_accelerate(tmp_path, program: str):
+    from dataclasses import asdict
+
+    from faultline.plan.torch.remedies.accumulating import accelerated_edits
+
+    file = tmp_path / f"loop_{len(list(tmp_path.iterdir()))}.py"
+    file.write_text(program)
+    line = next(n for n, text in enumerate(program.split("\n"), 1) if ".step(" in text)
+    edits = accelerated_edits(f"{file}:{line}")
+    return None if edits is None else [asdict(edit) for edit in edits]
+
+
+@pytest.mark.parametrize("body", ACCELERATED_BODIES.values(), ids=ACCELERATED_BODIES)
+def test_accelerate_accumulates_every_batch_in_its_own_way(tmp_path, monkeypatch, body):
+    import sys
+
+    work = fake_work()
+    work.Accelerator = Accelerated
+    monkeypatch.setitem(sys.modules, "work", work)
+    program = ACCELERATED.replace("model = accelerator.prepare(model)\n", "")
+    text = edited(program + body, under_accelerate(tmp_path, program + body))
+    assert "with accelerator.accumulate(net):" in text
+    exec(compile(text.replace("Accelerator()", "Accelerator(4)"), "loop.py", "exec"), {})
+    assert [len(step) for step in work.steps] == [4, 4], text
+
+
+NOT_ACCELERATED = {
+    "two that were prepared": "    loss = net(model(x))\n    accelerator.backward(loss)\n    opt.step()\n    opt.zero_grad()\n",
+    "a pass of its own": "    loss = net(x)\n    loss.backward()\n    opt.step()\n    opt.zero_grad()\n",
+    "nothing is cleared": "    accelerator.backward(net(x))\n    opt.step()\n",
+    "a step of its own": "    accelerator.backward(net(x))\n    if x:\n        opt.step()\n    opt.zero_grad()\n",
+    "a text of several lines": '    accelerator.backward(net(x))\n    opt.step()\n    opt.zero_grad()\n    print("""a\nb""")\n',
+}
+
+
+@pytest.mark.parametrize("body", NOT_ACCELERATED.values(), ids=NOT_ACCELERATED)
+def test_a_loop_of_another_form_is_not_put_under_accumulate(tmp_path, body):
+    assert under_accelerate(tmp_path, ACCELERATED + body) is None
+    assert under_accelerate(tmp_path, ACCELERATED + ACCELERATED_BODIES["cleared behind"])
+    under = ACCELERATED + "    with accelerator.accumulate(net):\n" + "        opt.step()\n"
+    assert under_accelerate(tmp_path, under) == []
+
+
 def test_a_name_is_found_where_all_usual_ones_are_taken():
     import ast
 

@@ -91,8 +91,39 @@ def test_all_numbers_of_the_name_are_changed_as_they_were_tried(dry_run, tmp_pat
         [edit for edit in batch["edits"] if "DataLoader" in edit["new"][0]], "\n" + program.lstrip("\n"), tmp_path
     )
     assert changed.count("batch_size=4") == 2 and "batch_size=8" not in changed and "batch_size=16" not in changed
-    for number in ran.summary["numbers"]:
-        assert number["edits"][0]["new"][0].count("@VALUE@") == 2
+    ways = [number["edits"][0]["new"][0] for number in ran.summary["numbers"]]
+    assert [way.count("@VALUE@") for way in ways] == [1, 1] and len(set(ways)) == 2, ways
+
+
+def test_of_two_numbers_in_a_line_the_smaller_stays_where_it_is_small_enough(dry_run, tmp_path):
+    line = "first, second = torch.utils.data.DataLoader(range(64), batch_size=2), torch.utils.data.DataLoader(range(64), batch_size=16)\n"
+    found, ran = offers_of(dry_run, TRAINING + line + "train(second)\nfor batch in first: pass\n", go_on=True)
+    batch = found["batch"]
+    assert batch["value"] == "batch_size=8"
+    [changed] = [edit["new"][0] for edit in batch["edits"] if "DataLoader" in edit["new"][0]]
+    assert "batch_size=2)" in changed and "batch_size=8)" in changed and "batch_size=16" not in changed
+
+
+NUMBERS = {"1_024": 1024, "0x400": 1024, "2 * 512": 1024, "1 << 10": 1024, "2 ** 10": 1024, "(1_000 + 24)": 1024}
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_a_number_is_changed_however_it_is_written(tmp_path, monkeypatch, text):
+    import sys
+    import types
+
+    from faultline.plan.source import edits
+
+    file = tmp_path / "number.py"
+    file.write_text(f"batch_size = {text}  # of it\nseq_len = 1 << 4000\nbatch = -1\n")
+    module = types.ModuleType("number_of_it")
+    module.__file__ = str(file)
+    monkeypatch.setitem(sys.modules, "number_of_it", module)
+    [number] = [one for one in edits.numbers_in_source(("batch_size", "seq_len", "batch")) if one["file"] == str(file)]
+    assert (number["name"], number["value"]) == ("batch_size", NUMBERS[text])
+    [edit] = number["edits"]
+    brackets = text.startswith("(")
+    assert edit["new"] == [f"batch_size = {'(' * brackets}@VALUE@{')' * brackets}  # of it"]
 
 
 ATTENTION = """
@@ -180,3 +211,24 @@ def test_one_result_that_is_larger_than_the_gpu_is_answered_at_once(binary, tmp_
     assert all(change["kind"] == "setting" for change in report["plan"]["changes"])
     assert "torch.cdist(a, b) makes only" in report["plan"]["changes_skipped"]
     assert "torch.cdist(" in json.dumps(report["findings"])
+
+
+GENERATES = """
+import torch
+net = torch.nn.Embedding(100, 64).cuda()
+def generate(max_new_tokens=64):
+    ids, keys = torch.zeros(1, 8, dtype=torch.long, device="cuda"), []
+    for _ in range(max_new_tokens):
+        keys.append(net(ids))
+"""
+TRAINS_FIRST = "optimizer = torch.optim.SGD(net.parameters(), 0.1)\nnet(torch.zeros(1, 8, dtype=torch.long, device='cuda')).sum().backward()\noptimizer.step()\n"
+
+
+@pytest.mark.parametrize("before", ["", TRAINS_FIRST], ids=["infers", "trains"])
+def test_fewer_tokens_are_offered_where_nothing_trains(dry_run, before):
+    found, _ = offers_of(dry_run, GENERATES + before + "with torch.no_grad():\n    generate()\n")
+    assert ("sequence" in found) == (not before), found
+    if not before:
+        assert found["sequence"]["value"] == "max_new_tokens=32"
+        assert found["sequence"]["what"].endswith(", now 64): fewer tokens")
+        assert found["sequence"]["edits"][0]["new"] == ["def generate(max_new_tokens=32):"]

@@ -33,7 +33,15 @@ class Map:
 
 
 EDIT = {"file": "text", "line": "count", "old": ["text"], "new": ["text"]}
-PLACE = {"name": "text", "file": "text", "line": "count", "column": "count", "value": "number", "what": "text"}
+PLACE = {
+    "name": "text",
+    "file": "text",
+    "line": "count",
+    "column": "count",
+    "end": "count",
+    "value": "number",
+    "what": "text",
+}
 OFFER = {
     "name": "text",
     "value": "text",

@@ -216,31 +216,23 @@ class OnlyCall:
 VALUE = "@VALUE@"  # a number that is known only when the largest batch that fits is (src/plan/vary.cpp), as MANY is
 
 
-def numbers_edits(numbers: list[dict], new) -> list[Edit]:
-    """Another number where some stand in one line (vary.py)."""
-    first = numbers[0]
-    text = linecache.getline(first["file"], first["line"]).rstrip("\n")
+def number_edits(number: dict, new) -> list[Edit]:
+    """Another number in the place of one (vary.py). Others of its line are edits of their own."""
+    source = source_of(number["file"])
+    if source is None or number["end"] <= number["column"]:
+        return []
+    text = source.line(number["line"])
     line = text.encode()
-    for number in sorted(numbers, key=lambda one: -one["column"]):
-        at = number["column"]
-        found = re.match(rb"[0-9_]+", line[at:])
-        if not found or int(found[0]) != number["value"]:
-            return []
-        line = line[:at] + str(new).encode() + line[at + found.end() :]
-    return [Edit(first["file"], first["line"], [text], [line.decode()])]
+    line = line[: number["column"]] + str(new).encode() + line[number["end"] :]
+    return [Edit(number["file"], number["line"], [text], [line.decode()])]
 
 
 def numbers_in_source(wanted: tuple) -> list[dict]:
     """Those of the program's own files that have these names, each with its edit."""
     found = vary.numbers_of_program(wanted)
     for number in found:
-        number["edits"] = [asdict(edit) for edit in numbers_edits(beside(number, found), VALUE)]
+        number["edits"] = [asdict(edit) for edit in number_edits(number, VALUE)]
     return found
-
-
-def beside(number: dict, numbers: list[dict]) -> list[dict]:
-    """Those of its name that stand in its line: they are changed together."""
-    return [n for n in numbers if all(n[part] == number[part] for part in ("name", "file", "line"))]
 
 
 # What new lines may name, and what makes it known.

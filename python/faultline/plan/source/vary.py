@@ -7,11 +7,38 @@ parameter's default, and the default of an argparse option of that name. The fil
 from __future__ import annotations
 
 import ast
+import operator
 
 from .reader import program_sources
 
 found: list[dict] = []  # where the constants stood
 edited: list[str] = []  # names of numbers that are others by an edit of the source (changed_source.py)
+
+
+_SUMS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.LShift: operator.lshift,
+    ast.Pow: operator.pow,
+}
+_LARGEST = 1 << 40  # of what is multiplied; an exponent is less than its bits
+
+
+def whole_number(node) -> int | None:
+    """Of digits, or of what is reckoned of them alone: 1_024, 2 * 512, 1 << 10."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _SUMS:
+        return None
+    left, right = whole_number(node.left), whole_number(node.right)
+    if left is None or right is None or not 0 <= left <= _LARGEST:
+        return None
+    bounded = (
+        0 <= right < _LARGEST.bit_length() if isinstance(node.op, (ast.LShift, ast.Pow)) else 0 < right <= _LARGEST
+    )
+    return _SUMS[type(node.op)](left, right) if bounded else None
 
 
 class _Rewrite(ast.NodeTransformer):
@@ -24,8 +51,9 @@ class _Rewrite(ast.NodeTransformer):
         }
 
     def _number(self, node, name: str | None, what: str):
-        """The node with the other value, if it is a plain number."""
-        if name is None or not isinstance(node, ast.Constant) or type(node.value) is not int:
+        """The node with the other value, if it is a number."""
+        own = whole_number(node) if name is not None else None
+        if own is None:
             return node
         self._found.append(
             {
@@ -33,7 +61,8 @@ class _Rewrite(ast.NodeTransformer):
                 "file": self._file,
                 "line": node.lineno,
                 "column": node.col_offset,
-                "value": node.value,
+                "end": node.end_col_offset if node.end_lineno == node.lineno else 0,
+                "value": own,
                 "what": what.replace("{}", name),
             }
         )

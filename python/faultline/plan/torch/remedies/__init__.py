@@ -76,7 +76,7 @@ class Remedies:
         if not self.seen.trains() or "accumulates" in self.seen.uses:
             return []
         try:
-            if by_switch := switch("accumulate", MANY)[1]:
+            if by_switch := switch("accumulate", MANY, self.seen.step_place)[1]:
                 return [asdict(edit) for edit in by_switch]
             return [asdict(edit) for edit in accumulation_edits(self.seen.step_place, MANY, self.seen.have_length)]
         except Exception:  # of ours: nothing is shown

@@ -91,6 +91,58 @@ def accumulation_edits(step_place: str, many, have_length=frozenset()) -> list[E
     return edits
 
 
+def accelerated_edits(step_place: str) -> list[Edit] | None:
+    """What accelerate wants of a loop beside its switch: each round under accumulate(), and gradients that are cleared behind the step, for what it skips in a round it skips there. Nothing where the file
+    has that already; None: the loop is of another form."""
+    loop = _loop_around(step_place)
+    if loop is None:
+        return None
+    if any(isinstance(one, ast.Call) and name_called(one) == "accumulate" for one in ast.walk(loop.tree)):
+        return []
+    file, at, lines, tree, node = loop
+    calls = {one.lineno: one.value for one in node.body if _is_call(one) and one.lineno == one.end_lineno}
+    named = {line: name_called(call) for line, call in calls.items()}
+    marked = [one for one in ast.walk(node) if isinstance(one, ast.Call) and name_called(one) in _MARKS]
+    backward = [line for line, name in named.items() if name == "backward"]
+    cleared = [line for line, name in named.items() if name == "zero_grad"]
+    models = _prepared(tree) & {ast.unparse(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)}
+    first, last = node.body[0].lineno, node.body[-1].end_lineno
+    if (
+        node.orelse
+        or first == node.lineno
+        or len(backward) != 1
+        or len(models) != 1
+        or not cleared
+        or at not in calls
+        or any(calls.get(one.lineno) is not one for one in marked)
+        or any(backward[0] < line < at for line in cleared)
+        or any(";" in lines[line - 1] for line in calls)
+        or any(_is_long_text(one) for one in ast.walk(node))
+    ):
+        return None
+    accelerator = calls[backward[0]].func
+    if not isinstance(accelerator, ast.Attribute) or not calls[backward[0]].args:
+        return None  # loss.backward()
+    indent = " " * node.body[0].col_offset
+    early = [line for line in cleared if line < at]
+    new = [f"{indent}with {ast.unparse(accelerator.value)}.accumulate({models.pop()}):"]
+    for line in range(first, last + 1):
+        behind = [line, *early] if line == at else [] if line in early else [line]
+        new += ["    " + lines[one - 1] if lines[one - 1].strip() else "" for one in behind]
+    return [Edit(file, first, lines[first - 1 : last], new)]
+
+
+def _prepared(tree: ast.Module) -> set[str]:
+    """What accelerate was given, as the source names it."""
+    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and name_called(one) == "prepare"]
+    return {ast.unparse(argument) for call in calls for argument in call.args}
+
+
+def _is_long_text(node) -> bool:
+    """Its further lines are not to be indented."""
+    return isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno
+
+
 def _loop_around(step_place: str) -> _Loop | None:
     file, at = split_place(step_place)
     source = source_of_program(file)

@@ -8,17 +8,15 @@ from ...remedies.remedy import Offer, Remedy
 from ...session.weak_by_id import WeakById
 from ...source import names
 from ...source.changed_source import MANY
-from ...source.edits import beside, numbers_edits
+from ...source.edits import all_or_none, number_edits
 from .accumulating import accumulation_edits
 from .switches import switch
 
 
 def _everywhere(number: dict, numbers: list[dict], new) -> list:
-    """The edits of all of its name."""
-    same = [n for n in numbers if n["name"] == number["name"]]
-    lines = {(n["file"], n["line"]): n for n in same}
-    edits = [numbers_edits(beside(n, same), new) for n in lines.values()]
-    return [edit for some in edits for edit in some] if all(edits) else []
+    """The edits of all of its name that are larger than the new one: none is made larger (src/plan/dry_run.h, ProgramNumber)."""
+    same = [n for n in numbers if n["name"] == number["name"] and n["value"] > new]
+    return all_or_none([number_edits(n, new) for n in same])
 
 
 def _first(numbers: list[dict], wanted: tuple) -> dict | None:
@@ -79,7 +77,8 @@ class Batch(_Number):
         edits = _everywhere(number, self.seen.numbers, value)
         if not self.seen.trains() or not edits:
             return edits
-        loop = switch("accumulate", MANY)[1] or accumulation_edits(self.seen.step_place, MANY, self.seen.have_length)
+        place = self.seen.step_place
+        loop = switch("accumulate", MANY, place)[1] or accumulation_edits(place, MANY, self.seen.have_length)
         return edits + loop if loop else []
 
     def apply(self, value) -> None:

@@ -8,6 +8,7 @@ import os
 
 from ...source.edits import Edit, behind_arguments, is_installed, name_called, spans_edit
 from ...source.reader import program_sources
+from .accumulating import accelerated_edits
 
 _ARGUMENTS = ("TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig", "ORPOConfig", "KTOConfig")
 _LIGHTNING = ("Trainer",)
@@ -35,8 +36,8 @@ _SWITCHES = {
 _NEEDED = {"8bit": ("bitsandbytes",)}
 
 
-def switch(remedy: str, many="") -> tuple[str, list[Edit]]:
-    """As an instruction, with the lines; empty: the program sets up its training otherwise, or has the argument already."""
+def switch(remedy: str, many="", step_place="") -> tuple[str, list[Edit]]:
+    """As an instruction, with the lines; empty: the program sets up its training otherwise, or has the argument already. step_place: of the loop, where the switch wants other lines there."""
     for source in program_sources():
         file, tree = source.file, source.tree
         lightning = _imports(tree, ("lightning", "pytorch_lightning"))
@@ -48,6 +49,9 @@ def switch(remedy: str, many="") -> tuple[str, list[Edit]]:
                 given = {keyword.arg for keyword in call.keywords}
                 if words.partition("=")[0] in given or None in given:
                     return "", []
+                if remedy == "accumulate" and names is _ACCELERATE:
+                    loop = accelerated_edits(step_place)
+                    return "", [] if loop is None else _with_argument(file, call, words) + loop
                 where = f"{os.path.basename(file)}:{call.lineno}"
                 edits = _with_argument(file, call, words) if _can_be_run(remedy) else []
                 return f"Pass {words} to {name_called(call)} ({where})", edits
