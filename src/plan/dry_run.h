@@ -4,6 +4,7 @@
 // again it describes the run as an Attempt and asks Reruns for it, so that a plan can be made of any results, also of made-up ones.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -89,8 +90,9 @@ struct ProcessSummary {
 };
 
 struct DryRunResult {
-  int status = 0;  // 128 + N: ended by signal N
-  double seconds = 0;
+  int status = 0;                         // 128 + N: ended by signal N
+  double seconds = 0;                     // on the clock
+  double cpu_seconds = 0;                 // of the processors, for it and its children; 0: not known
   bool interrupted = false;               // a signal from outside came while it ran
   bool out_of_time = false;               // it was ended because it had not ended by itself
   std::vector<ProcessSummary> processes;  // see most_needing_first
@@ -98,6 +100,8 @@ struct DryRunResult {
   std::string import_trouble;  // why PyTorch could not be imported, in a process of it
   std::string log;             // what it printed, of a run that was kept quiet; empty: it is not kept
   const ProcessSummary* main() const { return processes.empty() ? nullptr : &processes.front(); }
+  // On a machine that has nothing else to do: a busy one offers the same.
+  double working_seconds() const { return cpu_seconds > 0 ? std::min(seconds, cpu_seconds) : seconds; }
 };
 
 // A program that catches an out-of-memory and then gives up, with a failing status, ended for want of memory too.

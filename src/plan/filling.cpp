@@ -27,7 +27,7 @@ void learn_sizing(const PlanQuestion& question, const DryRunResult& first, bool 
   if (main.asked_free_line.empty() || plan.gpu || plan.verdict != Verdict::kMeasured) return;
   const std::uint64_t shown = shown_gpus({}).front().gpu.capacity_bytes, less = shown / 2;
   std::uint64_t took_less = 0;
-  if (may_again && first.seconds <= kLongestToRepeat && !reruns.interrupted()) {
+  if (may_again && first.working_seconds() <= kLongestToRepeat && !reruns.interrupted()) {
     reruns.tell(
         "the program asks how much memory there is; running it once more and telling it of less, to learn whether it "
         "sizes itself by that");
@@ -44,7 +44,7 @@ void learn_sizing(const PlanQuestion& question, const DryRunResult& first, bool 
 void learn_filling(const PlanQuestion& question, const DryRunResult& first, const Reruns& reruns, PlannedRun& run) {
   Plan& plan = run.plan;
   const ProcessSummary& main = *first.main();
-  if (main.asked_free_line.empty() || !plan.gpu || plan.is_undecided() || first.seconds > kLongestToRepeat ||
+  if (main.asked_free_line.empty() || !plan.gpu || plan.is_undecided() || first.working_seconds() > kLongestToRepeat ||
       (plan.verdict != Verdict::kFits && plan.verdict != Verdict::kTight) ||
       static_cast<double>(plan.need.bytes) < kLeastFull * static_cast<double>(plan.gpu->capacity_bytes))
     return;

@@ -123,10 +123,10 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
     return add_where(plan);
   }
   if (fails && reruns.say_verdict) reruns.say_verdict(plan);
-  const bool takes_long = first.seconds > kLongestToRepeat && !question.try_changes;
+  const bool takes_long = first.working_seconds() > kLongestToRepeat && !question.try_changes;
   if (takes_long && (wants_changes || question.vary.empty()))
-    plan.tried.skipped =
-        fmt::format("The program took {:.0f} s and was not run again with changes; --try does.", first.seconds);
+    plan.tried.skipped = fmt::format("The program took {:.0f} s and was not run again with changes; --try does.",
+                                     first.working_seconds());
   if (const Finding* leak = leak_that_fills(run);
       leak != nullptr && fails && !question.try_changes && question.vary.empty()) {
     if (!takes_long) try_against_leak(reruns, told, *leak, plan);
@@ -204,7 +204,7 @@ Result<std::unique_ptr<PlannedRun>> make_plan(const PlanQuestion& question, cons
   if (question.names_gpu() && !question.no_try && may_again && !reruns.interrupted()) {
     learn_filling(question, first, reruns, *run);
     try_what_helps(question, first, *told.main(), reruns, *run);
-    if (first.seconds <= kLongestToRepeat || question.try_changes) add_ranks(reruns, *told.main(), run->plan);
+    if (first.working_seconds() <= kLongestToRepeat || question.try_changes) add_ranks(reruns, *told.main(), run->plan);
   }
   run->plan.run.interrupted = reruns.interrupted();
   return run;

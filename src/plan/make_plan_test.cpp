@@ -143,6 +143,19 @@ TEST(MakePlan, AProgramThatTakesLongIsNotRunAgainWithChangesUnasked) {
   EXPECT_EQ(program.attempts.size(), 1u);
 }
 
+TEST(MakePlan, ABusyMachineOffersAsMuchAsAnIdleOne) {
+  for (const auto& [clock, cpu, runs_again] : {std::tuple(300.0, 20.0, true), std::tuple(300.0, 61.0, false),
+                                               std::tuple(40.0, 150.0, true), std::tuple(300.0, 0.0, false)}) {
+    MadeUpProgram program;
+    DryRunResult first = program.first();
+    first.seconds = clock;
+    first.cpu_seconds = cpu;
+    const auto planned = make_plan(program.question(), first, program.reruns());
+    ASSERT_TRUE(planned.ok());
+    EXPECT_EQ((*planned)->plan.tried.skipped.empty(), runs_again) << clock << " s, " << cpu << " s of the processors";
+  }
+}
+
 TEST(MakePlan, WithoutAGpuTheCatalogueIsListedAndHasTheSameNumber) {
   MadeUpProgram program;
   PlanQuestion question = program.question();

@@ -1,5 +1,6 @@
 #include "process/plan_run.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -162,6 +163,15 @@ void read_what_it_took(ProcessSummary& process) {
     process.peak_reserved = std::max(process.peak_reserved, usage.peak_reserved.reserved);
 }
 
+double cpu_seconds_of_children() {
+  rusage used{};
+  if (::getrusage(RUSAGE_CHILDREN, &used) != 0) return 0;
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
 DryRunResult finished(pid_t process, const DryRunJob& job) {
   const ProgramEnd end = wait_for_program(process, patience_for(job));
   DryRunResult result;
@@ -199,10 +209,13 @@ Result<DryRunResult> run_in_foreground(const PlanParts& parts, const DryRunJob& 
     return written.error();
   if (Status found = confine::find_program(job.command.front()); !found) return found.error();
   const InterruptsNoted noted;
+  const double before = cpu_seconds_of_children();
   Result<pid_t> process = start_program(command_for(job, input.keep()), environment_for(parts, job.folder),
                                         Placement{output, {}, -1, true});
   if (!process) return process.error();
-  return finished(*process, job);
+  DryRunResult result = finished(*process, job);
+  result.cpu_seconds = cpu_seconds_of_children() - before;  // nothing else runs beside it
+  return result;
 }
 
 std::vector<DryRunResult> run_quietly(const PlanParts& parts, const DryRunJob& first,
