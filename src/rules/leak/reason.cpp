@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "fmt/format.h"
 #include "rules/describe.h"
 #include "trace/framework.h"
 
@@ -142,13 +143,14 @@ bool computes_gradients(const Facts& facts) {
 Reason reason_for(const Holding& holding) {
   const std::string& holder = holding.holder;
   if (holding.by_graph) {
+    const std::string name = holder.substr(0, holder.find(", "));
     return {
-        std::string(holding.only_graph ? "No object of the program refers to those that were looked at: an autograd "
-                                         "graph holds them"
-                                       : "They are kept with their autograd graph, which keeps its activations") +
-            (holder.empty() ? "" : ". What is kept with its graph: " + holder),
-        "Keep values, not graphs: keep `.detach()` of it (or `.item()` for a loss); forward passes that no backward "
-        "pass follows run under `torch.no_grad()`.",
+        std::string(holding.only_graph ? "Held by an autograd graph: no variable of the program was found to hold them"
+                                       : "Kept with their autograd graph, which keeps its activations") +
+            (holder.empty() ? "" : ". Kept with its graph: " + holder),
+        fmt::format("Keep values, not graphs: put `.detach()` of it{} (or `.item()` of a loss); forward passes that no "
+                    "backward pass follows run under `torch.no_grad()`.",
+                    name.empty() ? "" : " into " + name),
         holding.limit_bytes != 0};
   }
   return {"Held by " + holder +
