@@ -142,7 +142,9 @@ class Search {
 
  private:
   // many: so many batches make a step by an edit of the loop; 0: gradients are kept without one.
-  std::vector<Point> try_values(const std::vector<std::uint64_t>& values, std::uint64_t many = 0) {
+  // to_the_end: as many steps as the program as it is made, each of many batches.
+  std::vector<Point> try_values(const std::vector<std::uint64_t>& values, std::uint64_t many = 0,
+                                bool to_the_end = false) {
     std::vector<Attempt> attempts;
     const std::uint64_t tried_many = std::clamp<std::uint64_t>(many, 1, kMostBatchesTried);
     for (const std::uint64_t value : values) {
@@ -154,7 +156,7 @@ class Search {
         attempt.command[in_command_->word] = in_command_->head + std::to_string(value);
       else
         put_into_source(attempt, value);
-      attempt.steps = steps_of_trial(plan_, tried_many);
+      attempt.steps = to_the_end ? plan_.steps_to_repeat() : steps_of_trial(plan_, tried_many);
       if (accumulates_ && !is_served(vary_.name) && value < vary_.current && !accumulation_.empty())
         attempt.changes[accumulation_] = "true";
       if (many != 0) attempt.edits[accumulation_] = as_run_.accumulation, attempt.many = tried_many;
@@ -184,7 +186,9 @@ class Search {
     }
     return points;
   }
-  Point try_value(std::uint64_t value, std::uint64_t many = 0) { return std::move(try_values({value}, many).front()); }
+  Point try_value(std::uint64_t value, std::uint64_t many = 0, bool to_the_end = false) {
+    return std::move(try_values({value}, many, to_the_end).front());
+  }
 
   // Where the source has the number as plain digits the run is of an edited source.
   void put_into_source(Attempt& attempt, std::uint64_t value) const {
@@ -221,6 +225,9 @@ class Search {
     vary_.without_edit = "the loop that accumulates";
     if (!as_run_.accumulation.empty()) {
       Point point = try_value(value, many);
+      // gaps between tensors may grow for some steps: what fits with little to spare is run to its end
+      if (point.fits && plan_.run.stopped.empty() && is_tight(*plan_.gpu, point.needed_bytes))
+        point = try_value(value, many, true);
       if (point.problem.empty() && point.fits && !point.edited.empty()) {
         vary_.without_edit.clear();
         with_loop_ = filled_in(std::move(point.edited), kMany, many);

@@ -398,10 +398,12 @@ void print_facts(Page& page, const Plan& plan, const PlanContext& context) {
                                     format_bytes(plan.gpu->capacity_bytes), page.clean(plan.gpu->capacity_source),
                                     format_bytes(plan.gpu->context_bytes), page.clean(plan.gpu->context_source)));
   }
-  const bool is_whole =
-      plan.run.steps == 0 && !plan.pool.framework.empty() && plan.run.stopped.empty() && !plan.trouble.exception;
+  const bool is_whole = plan.run.steps == 0 && plan.run.stopped.empty() && !plan.trouble.exception;
   std::string seen = fmt::format("{} in {:.1f} s, imports included",
-                                 is_whole ? "the whole program" : all_steps_text(plan), plan.run.seconds);
+                                 is_whole              ? "the whole program"
+                                 : plan.run.steps == 0 ? "a part of the program"
+                                                       : all_steps_text(plan),
+                                 plan.run.seconds);
   if (!plan.run.stopped.empty())
     seen += fmt::format("; the dry run stopped the program {}", page.clean(plan.run.stopped));
   if (plan.run.processes > 1)

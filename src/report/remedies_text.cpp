@@ -42,8 +42,25 @@ void print_vary(Page& page, const PlanVary& vary) {
               fmt::format("{} ({}): even {} does not fit.", name, where, format_count(vary.smallest_failing)));
     return;
   }
-  std::string text =
-      fmt::format("{} = {} fits{}", name, format_count(vary.largest_fitting), vary.tight ? ", but tightly," : "");
+  const std::string sign = name.starts_with('-') ? " " : " = ";
+  const bool is_smaller = vary.largest_fitting < vary.current;
+  const bool is_whole = is_smaller && vary.batches != 0 && vary.without_edit.empty();  // with the loop that accumulates
+  const std::string batches =
+      vary.batches == 0 ? std::string()
+                        : fmt::format("{} batches of {} make {}", format_count(vary.batches), format_count(vary.batch),
+                                      vary.batches * vary.batch == vary.current
+                                          ? "the same " + format_count(vary.current)
+                                          : fmt::format("{}, not {}", format_count(vary.batches * vary.batch),
+                                                        format_count(vary.current)));
+  const std::string_view tightly = vary.tight ? ", but tightly," : "";
+  std::string text;
+  if (is_whole)  // what to do comes first
+    text = fmt::format("Use {}{}{}, with gradients accumulated: {} ({}). {} fits{}", name, sign,
+                       format_count(vary.batch), batches, where, format_count(vary.largest_fitting), tightly);
+  else if (is_smaller)
+    text = fmt::format("Use {}{}{} ({}): it fits{}", name, sign, format_count(vary.largest_fitting), where, tightly);
+  else
+    text = fmt::format("{}{}{} ({}) fits{}", name, sign, format_count(vary.largest_fitting), where, tightly);
   text += vary.smallest_failing == 0 ? vary.stopped.empty()
                                            ? std::string("; larger values were not tried")
                                            : "; larger ones could not be tried: " + page.clean(vary.stopped)
@@ -53,16 +70,11 @@ void print_vary(Page& page, const PlanVary& vary) {
   // gradients that are kept from batch to batch take memory too: what fits with them may be less than what fits alone
   if (vary.accumulated)
     text += vary.smallest_failing == 0 ? " (with accumulated gradients)" : " (both with accumulated gradients)";
-  if (vary.batches != 0)
-    text += fmt::format(
-        "; {} batches of {} make {}", format_count(vary.batches), format_count(vary.batch),
-        vary.batches * vary.batch == vary.current
-            ? "the same " + format_count(vary.current)
-            : fmt::format("{}, not {}", format_count(vary.batches * vary.batch), format_count(vary.current)));
+  if (!is_whole && !batches.empty()) text += "; " + batches;
   if (vary.batches > kMostBatchesTried && !vary.diff.empty())
     text += fmt::format(", tried with {} to a step", format_count(kMostBatchesTried));
   page.item(page.yes(),
-            fmt::format("{} ({}).{}{}", text, where,
+            fmt::format("{}.{}{}", text,
                         vary.runs == 0   ? ""
                         : vary.runs == 1 ? " Confirmed by a dry run."
                                          : fmt::format(" Confirmed by {} dry runs.", vary.runs),

@@ -154,8 +154,13 @@ TEST(RemediesText, BatchesThatAreAccumulatedAreSaidTruly) {
     TerminalOptions options;
     options.width = 200;
     const std::string text = to_terminal(report, options);
-    EXPECT_NE(text.find(same ? "2 batches of 4 make the same 8" : "2 batches of 5 make 10, not 8"), std::string::npos)
-        << text;
+    const std::string to_do = same ? "Use batch_size = 4, with gradients accumulated: 2 batches of 4 make the same 8"
+                                   : "Use batch_size = 5, with gradients accumulated: 2 batches of 5 make 10, not 8";
+    EXPECT_NE(text.find(to_do), std::string::npos) << text;
+    report.plan->tried.vary->without_edit = "the loop that accumulates";
+    EXPECT_NE(to_terminal(report, options).find("Use batch_size = 5 (train.py:4, now 8): it fits and 6 does not"),
+              std::string::npos)
+        << to_terminal(report, options);
   }
 }
 
