@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "fmt/format.h"
 #include "plan/needs.h"
-#include "plan/vary.h"
+#include "plan/offers_in_command.h"
 
 namespace faultline {
 namespace {

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint64_t kMostRuns = 8;
 constexpr std::size_t kHalves = 4;
+constexpr std::uint64_t kWide = 8;                 // a value that fits is less than this part of one that does not
 constexpr std::uint64_t kCloseEnough = 64;         // a border known to this part of the value is close enough
 constexpr std::string_view kShortArgument = "-b";  // of a batch
 
@@ -190,12 +191,16 @@ class Search {
     return std::move(try_values({value}, many, to_the_end).front());
   }
 
+  bool is_changed(const ProgramNumber& number, std::uint64_t to) const {
+    return training_alone_ ? number.value == vary_.current : number.changes_with(to, vary_.current);
+  }
+
   // Where the source has the number as plain digits the run is of an edited source.
   void put_into_source(Attempt& attempt, std::uint64_t value) const {
     attempt.vary = {vary_.name, value};
     std::vector<Edit> edits;
     for (const ProgramNumber& number : as_run_.numbers) {
-      if (number.name != vary_.name || !number.changes_with(value, vary_.current)) continue;
+      if (number.name != vary_.name || !is_changed(number, value)) continue;
       if (number.edits.empty()) return;
       const std::vector<Edit> filled = filled_in(number.edits, kValue, value);
       edits.insert(edits.end(), filled.begin(), filled.end());
@@ -283,7 +288,29 @@ class Search {
   Point found(Point point) {
     vary_.where = point.where;
     vary_.current = point.original;
+    if (current_.fits || plan_.failure.phase != "training" || !trains_with_another() || reruns_.interrupted())
+      return point;
+    // the largest of the name is another loader's: it stays where the training's alone is enough
+    training_alone_ = true;
+    vary_.current = as_run_.training_batch;
+    Point alone = try_value(point.value);
+    if (alone.problem.empty() && alone.fits && !alone.edited.empty()) {
+      vary_.where = place_of_training();
+      return alone;
+    }
+    training_alone_ = false;
+    vary_.current = point.original;
     return point;
+  }
+
+  std::string place_of_training() const {
+    std::set<std::string> places;
+    for (const ProgramNumber& number : as_run_.numbers) {
+      if (number.name != vary_.name || number.value != vary_.current || number.edits.empty()) continue;
+      const std::string& file = number.edits.front().file;
+      places.insert(fmt::format("{}:{}", file.substr(file.rfind('/') + 1), number.edits.front().line));
+    }
+    return fmt::format("{}", fmt::join(places, ", "));
   }
 
   // It does not fit as it is: from below.
@@ -345,6 +372,7 @@ class Search {
   // Between a value that fits and one that does not. What is needed grows about evenly with a batch, so a straight line leads close.
   void narrow(Point low, Point high) {
     bool far_off = false;  // the line led astray: halve instead
+    int misses = 0;        // rounds in a row of which nothing fitted
     while (true) {
       keep(low);
       vary_.smallest_failing = high.value;
@@ -358,9 +386,13 @@ class Search {
       const auto guess = low.value + static_cast<std::uint64_t>(share * static_cast<double>(before));
       const std::uint64_t above = (low.value / unit_ + 1) * unit_, below = (high.value - 1) / unit_ * unit_;
       if (above > below) return;
-      const std::uint64_t first = std::clamp(guess / unit_ * unit_, above, below);
+      const auto within = [&](std::uint64_t value) { return std::clamp(value / unit_ * unit_, above, below); };
+      const bool is_wide =
+          (far_off || misses >= 2) && high.value / kWide > low.value;  // two that are far from each other say more
+      const std::uint64_t first = within(is_wide ? high.value / kWide : guess);
+      const std::uint64_t second = is_wide ? within(high.value / 2) : first + unit_;
       std::vector<std::uint64_t> values = {first};
-      if (first + unit_ < high.value) values.push_back(first + unit_);
+      if (second > first && second < high.value) values.push_back(second);
       bool refused = false;
       std::vector<Point> fitting;
       for (Point& point : try_values(values)) {
@@ -384,6 +416,7 @@ class Search {
         if (point.value > low.value && point.value < high.value) low = std::move(point);
       }
       if (refused) unit_ *= 2;
+      misses = fitting.empty() ? misses + 1 : 0;
       far_off = high.value - low.value > before / 2;
     }
   }
@@ -404,76 +437,10 @@ class Search {
   std::uint64_t unit_ = 1;          // values that are tried are multiples of it
   std::set<std::string> folders_;
   bool accumulated_ = false;
+  bool training_alone_ = false;  // of several numbers of the name only the training's is another
 };
 
 }  // namespace
-
-namespace {
-
-// A number of the command with another value, as the program's own framework has a remedy of it.
-Offer in_command(const std::vector<std::string>& command, const InCommand& found, const Offer& remedy,
-                 std::uint64_t value, std::uint64_t number) {
-  Offer offer = remedy;
-  offer.value = std::to_string(value);
-  offer.label = fmt::format("{} {}", found.name, value);
-  offer.what = fmt::format("Use {} {} (now {})", found.name, value, found.value);
-  offer.cost = remedy.cost + remedy.cost_step * number;
-  offer.keeps = {{"running", 0.0}};
-  offer.dose = 1 - static_cast<double>(value) / static_cast<double>(found.value);
-  offer.command = command;
-  offer.command[found.word] = found.head + std::to_string(value);
-  return offer;
-}
-
-}  // namespace
-
-std::vector<Offer> lengths_in_command(const std::vector<std::string>& command, const ProcessSummary& as_run) {
-  constexpr std::uint64_t kMost = 3, kLeastLength = 32;
-  std::vector<Offer> offers;
-  const Offer* remedy = as_run.of_number(OfferedNumber::kLength);
-  if (remedy == nullptr) return offers;
-  const auto offer = [&](NumberKind kind, std::string_view shorter) {
-    for (const std::string_view name : number_names(kind)) {
-      const std::optional<InCommand> found = find_in_command(command, std::string(name));
-      const auto is_it = [&](std::uint64_t length) { return length <= found->value + 1 && found->value <= length + 1; };
-      if (!found || found->value < kLeastLength ||
-          (kind == NumberKind::kLength && std::ranges::none_of(as_run.token_lengths, is_it)))
-        continue;
-      for (std::uint64_t value = found->value / 2, number = 0; number < kMost && value >= 1; value /= 2, ++number) {
-        offers.push_back(in_command(command, *found, *remedy, value, number));
-        offers.back().what += shorter;
-      }
-      return;
-    }
-  };
-  // a cache of keys and values grows with what is generated
-  if (as_run.steps == 0 && !as_run.does("backward")) offer(NumberKind::kGenerated, ": fewer tokens");
-  if (offers.empty()) offer(NumberKind::kLength, ": shorter sequences");
-  return offers;
-}
-
-std::vector<Offer> batches_in_command(const std::vector<std::string>& command, const ProcessSummary& as_run) {
-  constexpr std::uint64_t kMost = 8;
-  std::vector<Offer> offers;
-  const std::optional<InCommand> found = find_in_command(command, "");
-  const Offer* remedy = as_run.of_number(OfferedNumber::kBatch);
-  if (!found || remedy == nullptr) return offers;
-  const bool accumulates = !remedy->beside.empty() && as_run.does("backward");
-  for (std::uint64_t value = found->value / 2, number = 0; value >= 1 && number < kMost; value /= 2, ++number) {
-    while (accumulates && found->value % value != 0) --value;
-    Offer offer = in_command(command, *found, *remedy, value, number);
-    if (accumulates) {
-      offer.many = found->value / value;
-      offer.label += fmt::format(" accumulated {} times", offer.many);
-      offer.what += fmt::format(", with gradients accumulated over {} batches", offer.many);
-      offer.edits = as_run.accumulation;
-    } else {
-      offer.beside.clear();
-    }
-    offers.push_back(std::move(offer));
-  }
-  return offers;
-}
 
 void add_search(const Reruns& reruns, const std::string& name, const ProcessSummary& as_run, Plan& plan) {
   reruns.tell("looking for the largest " + (name.empty() ? std::string("batch") : name) + " that fits");

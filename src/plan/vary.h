@@ -25,10 +25,4 @@ std::optional<InCommand> find_in_command(const std::vector<std::string>& command
 // what fits does so with gradient accumulation, too.
 void add_search(const Reruns& reruns, const std::string& name, const ProcessSummary& as_run, Plan& plan);
 
-// Where the batch is a number of the command: smaller ones, as remedies for combinations.
-std::vector<Offer> batches_in_command(const std::vector<std::string>& command, const ProcessSummary& as_run);
-
-// Where the length of the tokens that the program looks up is one, or where nothing trains how many it generates: shorter ones.
-std::vector<Offer> lengths_in_command(const std::vector<std::string>& command, const ProcessSummary& as_run);
-
 }  // namespace faultline

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "fmt/format.h"
+#include "plan/offers_in_command.h"
 #include "plan/plan_test_support.h"
 
 namespace faultline {
@@ -125,6 +127,49 @@ TEST(Vary, TheChangeIsShownAsAUserMakesIt) {
                                             ? std::vector<std::string>({"python", "train.py", "--batch-size", "8"})
                                             : std::vector<std::string>());
   }
+}
+
+// The loader of the tests has the same name and a larger number: it stays, unless the evaluation needs a smaller one, too.
+TEST(Vary, ALargerNumberOfTheNameStaysWhereTheTrainingsAloneIsEnough) {
+  for (const bool evaluation_fits : {true, false}) {
+    ProcessSummary as_run;
+    as_run.training_batch = 16;
+    as_run.numbers = {{"batch_size", 16, {{"train.py", 9, {"train(batch_size=16)"}, {"train(batch_size=@VALUE@)"}}}},
+                      {"batch_size", 64, {{"train.py", 8, {"test(batch_size=64)"}, {"test(batch_size=@VALUE@)"}}}}};
+    as_run.number_offers = number_offers();
+    MadeUpProgram program;
+    program.batch = [](const Attempt& attempt) { return attempt.vary ? attempt.vary->second : 64; };
+    program.takes = [&](const Attempt& attempt, std::uint64_t of) {
+      const auto edits = attempt.edits.find(std::string(kVary));
+      const bool both = edits != attempt.edits.end() && edits->second.size() == 2;
+      const std::uint64_t evaluation = both ? of : 64;
+      return kGiB + std::max(std::min<std::uint64_t>(of, 16) * 512, evaluation * (evaluation_fits ? 64 : 256)) * kMiB;
+    };
+    Plan plan = plan_for(program, Verdict::kDoesNotFit);
+    plan.failure.happened = true;
+    plan.failure.phase = "training";
+    add_search(program.reruns(), "", as_run, plan);
+    const PlanVary& vary = *plan.tried.vary;
+    EXPECT_LE(vary.largest_fitting, kLargest);
+    EXPECT_GE(vary.largest_fitting, evaluation_fits ? kLargest : 8);
+    EXPECT_EQ(vary.current, 16u);
+    const std::string line = fmt::format("+train(batch_size={})", vary.largest_fitting);
+    EXPECT_NE(vary.diff.find(line), std::string::npos) << vary.diff;
+    EXPECT_EQ(vary.diff.find("test(batch_size") == std::string::npos, evaluation_fits) << vary.diff;
+    EXPECT_EQ(vary.where, evaluation_fits ? "train.py:9" : "train.py:3");
+  }
+}
+
+// What is needed does not grow evenly: the way down from a batch of thousands is not made in single steps.
+TEST(Vary, ABorderFarBelowTheLineIsFoundAllTheSame) {
+  MadeUpProgram program;
+  program.batch = [](const Attempt& attempt) { return attempt.vary ? attempt.vary->second : 8192; };
+  program.takes = [](const Attempt&, std::uint64_t of) { return (of >= 700 ? 8 : 7) * kGiB + of * kMiB / 64; };
+  Plan plan = plan_for(program, Verdict::kDoesNotFit);
+  add_search(program.reruns(), "", {}, plan);
+  EXPECT_GE(plan.tried.vary->largest_fitting, 128u);
+  EXPECT_LT(plan.tried.vary->largest_fitting, 700u);
+  EXPECT_LE(program.attempts.size(), 8u);
 }
 
 // The loader of the tests has the same name and a smaller number.
