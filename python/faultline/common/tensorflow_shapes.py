@@ -26,11 +26,22 @@ MADE_TO_SIZE = frozenset("RandomStandardNormal RandomUniform TruncatedNormal Fil
 # The results are numbers of shapes, which are known where the tensors' own numbers are not.
 OF_SHAPES = frozenset("Shape ShapeN Size Rank".split())
 _ON_HOST = frozenset("int32 string resource variant".split())
+# Their GPU kernels leave whole numbers of 32 bits on the GPU; all others are registered with these in the host's memory.
+_INT32_ON_GPU = frozenset(
+    "Cast Bitcast TopK TopKV2 ArgMax ArgMin OneHot Gather GatherV2 GatherNd Tile Transpose Roll Select SelectV2 RandomUniformInt StatelessRandomUniformInt StatelessRandomUniformIntV2 "
+    "StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2 Multinomial StatelessMultinomial BitwiseAnd BitwiseOr BitwiseXor Invert LeftShift RightShift Unique UniqueV2 "
+    "UniqueWithCounts UniqueWithCountsV2 Bucketize LowerBound UpperBound UnsortedSegmentSum DynamicPartition".split()
+)
 
 
-def is_on_gpu(dtype: str) -> bool:
-    """TensorFlow keeps 32-bit whole numbers, most of them shapes and places, in the host's memory."""
-    return dtype not in _ON_HOST
+def is_on_gpu(dtype: str, made_by: str = "") -> bool:
+    """TensorFlow keeps 32-bit whole numbers, most of them shapes and places, in the host's memory, where no kernel of the GPU has made them."""
+    return dtype not in _ON_HOST or (dtype == "int32" and made_by in _INT32_ON_GPU)
+
+
+def is_brought_to_host(dtype: str, name: str) -> bool:
+    """The result of an operation of SHARES is none of the GPU's, also where what it is made of is."""
+    return dtype == "int32" and name not in _INT32_ON_GPU
 
 
 def dims(tensor) -> tuple:

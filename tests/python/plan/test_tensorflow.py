@@ -45,6 +45,17 @@ HELD = {
     "on the GPU by name": ("with tf.device('/GPU:0'):\n    a = tf.constant([[1.0] * 1024] * 1024)\n    b = a + a\nprint(used() >> 20, float(b[0, 0]))", "8 2.0"),
     "hidden it is not there": ("tf.config.set_visible_devices([], 'GPU')\na = tf.ones([1024, 1024])\nprint(len(tf.config.list_logical_devices('GPU')), used() >> 20)", "0 0"),
     "int32 is the host's": ("a = tf.zeros([1024, 1024], tf.int32)\nprint(used() >> 20)", "0"),
+    "what the GPU's kernels make of int32 is the GPU's": (
+        "x = tf.zeros([1024, 1024])\na = tf.cast(x, tf.int32)\nv, i = tf.math.top_k(x, 1024)\nr = tf.random.uniform([1024, 1024], 0, 9, tf.int32)\n"
+        "g = tf.gather(r, tf.range(1024))\nprint(used() >> 20)\nh = tf.reshape(a, [-1]) + 1\nprint(used() >> 20)\nh = tf.reshape(a, [-1])\ndel a\nprint(used() >> 20)",
+        "24 24 20",
+    ),
+    "large ones of int32": ("x = tf.zeros([4096, 4096])\na = tf.cast(x, tf.int32)\nb = tf.cast(a, tf.float32)\nprint(used() >> 20)", "192"),
+    "int32 of a traced function's kernels": (
+        "f = tf.function(lambda x: tf.reduce_sum(tf.cast(tf.cast(x, tf.int32), tf.float32) * x))\ng = tf.function(lambda x: tf.cast(x, tf.int32))\n"
+        "a = tf.ones([4096, 4096])\ny = f(a)\nprint(info()['peak'] >> 20)\nz = g(a)\nprint(used() >> 20)",
+        "192 64",
+    ),
     "the GPU is there": ("print(len(tf.config.list_physical_devices('GPU')), len(tf.config.list_physical_devices('CPU')))", "1 1"),
 }  # fmt: skip
 

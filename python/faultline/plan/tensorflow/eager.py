@@ -142,7 +142,10 @@ class Eager:
             return self.unwatched(run)  # a traced function: graphs.py has counted it
         if name in shapes.SHARES or not count:
             results = self.unwatched(run)
-            self.shared.after(name, inputs, results)
+            if results and shapes.is_brought_to_host(results[0].dtype.name, name):
+                session.tensors.follow(results[0], Holding(0), self.is_stand_in(inputs[0]))
+            else:
+                self.shared.after(name, inputs, results)
             return results
         most = None if stand_in_given else self.unwatched(shapes.most_elements, name, inputs)
         if most is not None and most <= _FEW:  # computed before anybody has to ask how large it is
@@ -248,7 +251,7 @@ class Eager:
         stack = session.here()
         line = session.line_name()
         for shape, dtype in told:
-            size = shapes.bytes_of(shape, dtype) if shapes.is_on_gpu(dtype.name) else 0
+            size = shapes.bytes_of(shape, dtype) if shapes.is_on_gpu(dtype.name, name) else 0
             try:
                 tensor = session.device.tensor(tuple(shape), dtype.name, name, line)
                 taken = session.take(size_from_values(size) if is_loose else size, stack, tensor)

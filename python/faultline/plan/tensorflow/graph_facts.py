@@ -31,7 +31,7 @@ class Step:
         self.inputs = tuple(operation.inputs)
         self.ids = tuple(map(id, self.inputs))
         self.on_host = "CPU" in (operation.device or "").upper()
-        self.outputs = tuple(Out(tensor, self.on_host) for tensor in operation.outputs)
+        self.outputs = tuple(Out(tensor, self.kind, self.on_host) for tensor in operation.outputs)
         self.label = self._key = None
 
     @property
@@ -49,10 +49,10 @@ class Out:
 
     __slots__ = ("tensor", "id", "dtype", "dtype_name", "on_gpu", "shape")
 
-    def __init__(self, tensor, on_host: bool):
+    def __init__(self, tensor, kind: str, on_host: bool):
         self.tensor, self.id, self.dtype = tensor, id(tensor), tensor.dtype.base_dtype
         self.dtype_name = self.dtype.name
-        self.on_gpu = not on_host and shapes.is_on_gpu(self.dtype_name)
+        self.on_gpu = not on_host and shapes.is_on_gpu(self.dtype_name, kind)
         shape = tensor.shape
         self.shape = tuple(shape.as_list()) if shape.rank is not None else None  # None in it: not known
 

@@ -127,8 +127,9 @@ class Walk:
 
     def _claim(self, tensor) -> Holding | None:
         holding = self.taken.get(id(tensor))
-        if holding is not None:
-            holding.arrays += 1
+        if holding is None or shapes.is_brought_to_host(tensor.dtype.name, "_Retval"):
+            return None
+        holding.arrays += 1
         return holding
 
     def _come_to(self, step: Step) -> None:
@@ -175,6 +176,8 @@ class Walk:
                     self.lists[out.id] = self.lists[key]
                     self.lists[key].is_shared = True
                 holding = self.taken.get(key) if step.kind == "IdentityN" else first
+                if shapes.is_brought_to_host(out.dtype_name, step.kind):
+                    continue
                 if holding is not None and self.uses[out.id]:
                     self.share_holding(holding, out)
             return
