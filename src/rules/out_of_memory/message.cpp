@@ -68,7 +68,7 @@ Shortage shortage_of(const Case& subject) {
   shortage.others = stated.others;
   shortage.other_pids = stated.other_pids;
   shortage.doubt = doubt_of(subject);
-  if (stated.framework != Framework::kPyTorch) shortage.holder = "the program";
+  if (stated.framework != Framework::kPyTorch || stated.other_metal) shortage.holder = "the program";
   shortage.device = device_words(subject);
   return shortage;
 }

@@ -38,7 +38,24 @@ bool names_gpu(std::string_view lower) {
       "npu",   "xpu",          "wgpu",          "webgpu",          "hip",      "rocm",  "vulkan", "opencl",
       "metal", "video memory", "device memory", "graphics memory", "directml", "nvidia"};
   return has_word(lower, kBegins, false) || has_word(lower, kWhole, true) ||
-         find_word(lower, "device out of memory", true) != std::string_view::npos;
+         find_word(lower, "device out of memory", true) != std::string_view::npos || lower.find(".cu at line ") < 200;
+}
+
+// "out of memory in step.cu at line 33": the macro of CUDA's books, which prints the error, its file and its line.
+bool is_of_macro(std::string_view lower, std::size_t says) {
+  const std::size_t place = lower.find(" in ");
+  const std::size_t at = place == std::string_view::npos ? place : lower.find(" at line ", place);
+  return (says == 0 || lower.starts_with("an ")) && at != std::string_view::npos && at + 9 < lower.size() &&
+         lower.find_first_not_of("0123456789", at + 9) == std::string_view::npos && lower.find(' ', place + 4) == at &&
+         lower.substr(place, at - place).find(".cu") != std::string_view::npos;
+}
+
+// "CUDA error at solve.cu:1352 - out of memory"
+bool follows_a_place(std::string_view before) {
+  if (!before.ends_with(" - ")) return false;
+  before.remove_suffix(3);
+  const std::size_t last = before.find_last_not_of("0123456789");
+  return last != std::string_view::npos && last + 1 < before.size() && before[last] == ':';
 }
 
 // Where the words that say it begin; npos: it does not say so.
@@ -166,10 +183,11 @@ bool reports_error(std::string_view raw, std::string_view body, std::string_view
   if (has_any(lower.substr(says), kAsked)) return true;
   // "WARNING: ran out of memory on the GPU, skipping this batch"
   if (goes_on(lower) && lower.find("ran out of ") != std::string_view::npos) return true;
-  const std::size_t colon = lower.rfind(": ", says);
+  if (is_of_macro(lower, says)) return true;
+  const bool in_front = lower.rfind(": ", says) != std::string_view::npos || follows_a_place(lower.substr(0, says));
   const bool is_quoted = says > 0 && body[says - 1] == '"';
   return lower.substr(says).starts_with("error ") || lower.substr(0, says).ends_with("error ") ||
-         (has_word(lower, kFails, false) && (colon != std::string_view::npos || says < 40 || is_quoted));
+         (has_word(lower, kFails, false) && (in_front || says < 40 || is_quoted));
 }
 
 // "thread #0 failed with error \"out of memory\"": the words themselves are quoted, and end the line.

@@ -35,6 +35,8 @@ TEST(Guess, LinesThatReportAFailure) {
            "Physics: internal CUDA error. It can not continue! Error code 2!",
            "[Error] [gym.plugin] Gym cuda error: out of memory: ../../gym/impl/GymPhysX.cpp: 1721",
            "GPU 0: error allocating 3 GB of memory for the tables, disabling the card",
+           "CUDA error at /src/mvs/solve_step_cuda.cu:1352 - out of memory",
+           "out of memory in step.cu at line 33",
        }) {
     const auto guess = guess_of("loading\n" + line + "\n");
     ASSERT_TRUE(guess.has_value()) << line;
@@ -64,6 +66,9 @@ TEST(Guess, WordsWithoutAFailure) {
            "You should see an error when the GPU is out of memory",
            "| error: GPU out of memory | reduce the batch |",
            "PASSED: error path when the GPU is out of memory",
+           "we looked again and the error of the very first job, number 17 - out of memory on the GPU - is gone",
+           "out of memory in step.cu at line 33 is what it says",
+           "fix: cudaMalloc failed: out of memory on several GPUs",
            "case kOutOfMemory: return \"error: GPU out of memory\"",
            "CUDA error 28 is not about memory",
            "GPU 0: error 2.5 % above the mean, cuda timer",
@@ -89,6 +94,7 @@ TEST(Guess, LinesThatReportAFault) {
                "illegal-address"},
            Row{"1824MB ERROR   | [gpu] render failed: function \"launch2D\" returned (700): CUDA Illegal address",
                "illegal-address"},
+           Row{"an illegal memory access was encountered in step.cu at line 33", "illegal-address"},
            Row{"FATAL: sim step failed, cuda status=716", "misaligned-address"},
            Row{"ERROR gpu worker: cuStreamSynchronize failed with code 719", "launch-failure"},
        }) {

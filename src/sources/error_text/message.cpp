@@ -54,7 +54,7 @@ bool is_named_as_failure(const ErrorPassage& passage, std::string_view rest) {
   if (before.starts_with("- ") || before.starts_with("* ") || before.starts_with('#')) return false;
   while (before.ends_with(' ')) before.remove_suffix(1);
   const bool in_brackets = before.ends_with('(') && rest.starts_with(')');
-  if (in_brackets) rest.remove_prefix(1);
+  while (in_brackets && rest.starts_with(')')) rest.remove_prefix(1);  // Rust nests them: "Cuda(CublasError(X))"
   const bool ends = rest.empty() || rest == "." || rest.starts_with(": ") || rest.starts_with(", ") ||
                     rest.starts_with(" (") || rest.starts_with(" at ");
   if (!ends) return false;

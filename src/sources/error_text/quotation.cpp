@@ -58,6 +58,28 @@ bool is_code(std::string_view body) {
   return std::any_of(kBegins.begin(), kBegins.end(), [&](std::string_view begin) { return body.starts_with(begin); });
 }
 
+// A line of a list of changes, "- [Bugfix] … (#1234)", "* … by @name in https://…", or of a log of commits, "a1b2c3d fix(cuda): …".
+bool is_change(std::string_view line) {
+  while (line.starts_with(' ')) line.remove_prefix(1);
+  while (line.ends_with(' ') || line.ends_with('\r')) line.remove_suffix(1);
+  const bool is_item = line.starts_with("- ") || line.starts_with("* ");
+  if (is_item) line.remove_prefix(2);
+  const std::size_t number = line.rfind("(#");
+  const bool ends_in_number = line.ends_with(')') && number != std::string_view::npos &&
+                              line.find_first_not_of("0123456789", number + 2) == line.size() - 1;
+  if (is_item && (ends_in_number || line.find(" by @") != std::string_view::npos)) return true;
+  const std::size_t hash = line.find_first_not_of("0123456789abcdef");
+  if (hash >= 7 && hash <= 40 && hash < line.size() && line[hash] == ' ') line.remove_prefix(hash + 1);
+  static constexpr std::array<std::string_view, 9> kTypes = {"fix",  "feat",   "docs",   "chore", "refactor",
+                                                             "perf", "revert", "bugfix", "hotfix"};
+  const auto type = std::find_if(kTypes.begin(), kTypes.end(), [&](std::string_view t) { return line.starts_with(t); });
+  if (type == kTypes.end()) return false;
+  line.remove_prefix(type->size());
+  if (line.starts_with('(')) line.remove_prefix(std::min(line.find(')') + 1, line.size()));
+  if (line.starts_with('!')) line.remove_prefix(1);
+  return line.starts_with(": ");
+}
+
 // Behind a mark of quotation that opens after words, or that holds words of its own before the error's: a sentence about the error.
 bool is_quoted_in_prose(std::string_view before, std::string_view behind) {
   for (const char mark : {'"', '`'}) {
@@ -288,7 +310,8 @@ Quotation quotation_of(std::string_view text, std::size_t at) {
       (line.body.find(" PASSED") != std::string::npos || line.body.find(" SKIPPED") != std::string::npos ||
        line.body.find(" XFAIL") != std::string::npos))
     return Quotation::kSource;
-  if (line.body.starts_with("PASSED ")) return Quotation::kSource;
+  if (line.body.starts_with("PASSED ") || is_change(text.substr(begin, std::min(end - begin, kLongestLine))))
+    return Quotation::kSource;
   TracebackFrame frame;
   if (line.body.starts_with("--") && line.body.find("> ") < 12 && quoted) return Quotation::kSource;  // IPython's arrow
   if (begin > 0 && line.indented && !is_exception_line(line.body)) {
