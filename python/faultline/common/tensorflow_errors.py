@@ -13,6 +13,14 @@ _NODE = re.compile(r"\n\s*\[\[\{\{node .*", re.S)
 _NAMED = re.compile(r"^(?:\{\{function_node .*?\}\} )?(.*?)\n\s*\[\[\{\{node (\S+)\}\}", re.S)
 
 
+_IN_USER_CODE = re.compile(r'^    File "([^"\n]+)", line (\d+), in (\S+) +\*', re.M)
+_WHILE_TRACED = re.compile(
+    r"(?:^|\n) *\w+: (.*) for '\{\{node [^}]*\}\} = (\w+)\[(.*)\]\(.*\)' with input shapes: (.*?)\.? *(?:\n|$)"
+)
+_TYPE = re.compile(r"\bT=DT_(\w+)")
+_TYPES = {"FLOAT": "float32", "HALF": "float16", "DOUBLE": "float64"}
+
+
 class Refused(NamedTuple):
     operation: str
     made_at: (
@@ -50,6 +58,36 @@ def refused_by_node(message: str, graph) -> Refused | None:
     except (KeyError, ValueError, TypeError):  # in a function that it calls
         pass
     return Refused(_kind(found[2]), frames[1:], found[1].strip())
+
+
+def places_while_traced(message: str) -> list:
+    """File, line and function of the program's own lines, the innermost last, of what failed while a function was traced: the frames of the traceback are of a file that TensorFlow has made of it."""
+    if "in user code:" not in message:
+        return []
+    return [frame.groups() for frame in _IN_USER_CODE.finditer(message) if not is_library(frame[1])]
+
+
+class RefusedShapes(NamedTuple):
+    operation: str
+    shapes: list  # of its operands, as far as each is known whole
+    dtype: str
+    words: str
+
+
+def refused_while_traced(message: str) -> RefusedShapes | None:
+    """What TensorFlow's inference refused because of its operands' shapes."""
+    found = _WHILE_TRACED.search(message)
+    if found is None:
+        return None
+    words, operation, attributes, given = found.groups()
+    kind = _TYPE.search(attributes)
+    dtype = _TYPES.get(kind[1], kind[1].lower()) if kind else "float32"
+    shapes = [
+        tuple(int(size) for size in shape.split(",") if size)
+        for shape in re.findall(r"\[([^\]]*)\]", given)
+        if "?" not in shape
+    ]
+    return RefusedShapes(operation, shapes, dtype, f"{words} for {operation} with input shapes: {given}")
 
 
 def _kind(node: str) -> str:

@@ -52,13 +52,18 @@ constexpr std::array<std::string_view, 16> kDtype = {
     "same data type",
 };
 
-constexpr std::array<std::string_view, 57> kShape = {
+constexpr std::array<std::string_view, 62> kShape = {
     // TensorFlow's
     "size-incompatible",
     "Incompatible shapes",
     "required broadcastable shapes",
     "in both shapes must be equal",
     "but the requested shape has",
+    "Dimensions must be equal, but are",
+    "Shapes must be equal rank",
+    "Shape must be rank ",
+    "Cannot reshape a tensor with",
+    "is not a multiple of input depth of filter",
     "must be evenly divisible by filter depth",
     "shapes cannot be multiplied",
     "same reduction dim",

@@ -11,6 +11,9 @@ TEST(Words, KnowsTensorFlows) {
         "required broadcastable shapes [Op:AddV2] name: ",
         "ConcatOp : Dimension 1 in both shapes must be equal: shape[0] = [2,3] vs. shape[1] = [4,5] [Op:ConcatV2]",
         "Input to reshape is a tensor with 6 values, but the requested shape has 4 [Op:Reshape]",
+        "Dimensions must be equal, but are 4 and 5 for MatMul with input shapes: [3,4], [5,6]",
+        "Shape must be rank 2 but is rank 3 for MatMul with input shapes: [1,3,4], [4,6]",
+        "Cannot reshape a tensor with 6 elements to shape [4] (4 elements) for Reshape with input shapes: [6], [1]",
         "input depth must be evenly divisible by filter depth: 3 vs 4"})
     EXPECT_EQ(trouble_of(shape), Trouble::kShape) << shape;
   EXPECT_EQ(trouble_of("cannot compute AddV2 as input #1(zero-based) was expected to be a int32 tensor but is a float "

@@ -281,6 +281,32 @@ def test_an_index_that_is_refused_is_told(plan, program, rule):
     assert not found or found[0]["location"]["line"] == 7
 
 
+WHILE_TRACED = {
+    "a product of a traced function": ("@tf.function\ndef f(a, b):\n    return tf.matmul(a, b)\ndef main():\n    f(tf.ones([3, 4]), tf.ones([5, 6]))\nmain()\n", "tensor/shape-mismatch", 7, "MatMul"),
+    "a sum in a function that it calls": ("def inner(a):\n    return a + tf.ones([7])\n@tf.function\ndef f(a):\n    return inner(a) * 2\nf(tf.ones([3]))\n", "tensor/shape-mismatch", 6, "AddV2"),
+    "an exception of the program's own": ("@tf.function\ndef f(a):\n    if a.shape[0] != 4:\n        raise ValueError('four, please')\n    return a\nf(tf.ones([3]))\n", None, 8, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WHILE_TRACED)
+def test_what_fails_while_a_function_is_traced_has_the_programs_line(plan, case):
+    program, rule, line, operation = WHILE_TRACED[case]
+    ran = plan(program)
+    assert ran.status != 0
+    assert ran.summary["exception"]["line"] == line, ran.err
+    found = ran.report()["findings"]
+    assert [f["rule"] for f in found] == ([rule] if rule else [])
+    assert not found or (found[0]["location"]["line"], found[0]["location"]["op"]) == (line, operation)
+
+
+def test_a_chained_traceback_has_no_frames_of_faultlines(plan):
+    ran = plan(
+        "try:\n    tf.reshape(tf.ones([3]), [2])\nexcept Exception as e:\n    raise RuntimeError('mine') from e\n"
+    )
+    assert "RuntimeError: mine" in ran.err and "direct cause" in ran.err
+    assert "faultline/plan" not in ran.err
+
+
 RESIDENT = "from faultline.plan.tensorflow import eager\neager._MOST_BYTES = 64 << 20\nresident = lambda: int(open('/proc/self/statm').read().split()[1]) * 4096 >> 20\nbefore = resident()\n"
 
 

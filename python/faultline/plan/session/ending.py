@@ -44,6 +44,8 @@ def around_excepthook(before, note_death):
     def faultline(kind, problem, trace):
         note_death(problem, trace)
         trace = without_own_frames(trace)
+        for earlier in causes_of(problem):
+            earlier.__traceback__ = without_own_frames(earlier.__traceback__)
         before(kind, problem.with_traceback(trace), trace)
 
     return faultline

@@ -21,7 +21,7 @@ def install(session) -> None:
     def copied(target_device, *arguments, **named):
         if "GPU" in str(target_device).upper() and not session.closed:
             session.notes.add(
-                "mode",
+                "value",
                 "elements of a pipeline that wait on the GPU until the program takes them (prefetch_to_device, copy_to_device) are not counted: up to buffer_size of them",
                 "",
                 verdict="without the elements that a pipeline holds on the GPU ahead",

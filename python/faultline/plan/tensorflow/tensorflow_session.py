@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import traceback
 import weakref
 
+from ..._file_owner import is_library, is_own
 from ...common.holdings import Holdings
 from ...common.stacks import user_line
+from ...common.tensorflow_errors import places_while_traced, refused_while_traced
 from ..session import stand_in_reads
+from ..session.device import OutOfMemory
 from ..session.pool_session import PoolSession
 from ..session.unplannable import Unplannable
 
@@ -18,6 +22,7 @@ _ONLY_ON_GPU = re.compile(
     r"No OpKernel was registered|no registered kernels|only supports (?:the )?NHWC|CPU .* NCHW|not supported on CPU",
     re.I,
 )
+_MADE_OF_CODE = "__autograph_generated_file"  # what TensorFlow traces of a function lies in a file of its own
 _MOST_LATE_SECONDS = 15
 _METHODS = ("numpy", "__bool__", "__float__", "__int__", "__index__", "__array__")
 
@@ -80,11 +85,34 @@ class TensorFlowSession(PoolSession):
         from tensorflow.python.framework import errors_impl
 
         super().note_death(problem, trace)
+        if self.problem and (places := places_while_traced(str(problem))):
+            self.problem.update(zip(("file", "line", "function"), (places[-1][0], int(places[-1][1]), places[-1][2])))
         if isinstance(problem, errors_impl.OpError) and _ONLY_ON_GPU.search(str(problem)):
             self.left_out_line = self.left_out_line or f"{self.problem['file']}:{self.problem['line']}"
         if self.left_out_line and isinstance(problem, errors_impl.OpError) and not self.died_of_memory:
             self.decided_by_stand_in = True
             self.notes.stand_in_read = self.notes.stand_in_read or self.left_out_line
+
+    def blame(self, problem: BaseException, trace, place) -> None:
+        super().blame(problem, trace, place)
+        refused = refused_while_traced(str(problem))
+        if refused is None:
+            return
+        self.open()
+        device, stack = self.device, 0
+        called = [(f.filename, f.lineno or 0, f.name) for f in traceback.extract_tb(trace)]
+        own = [f for f in called if not is_library(f[0]) and not is_own(f[0]) and _MADE_OF_CODE not in f[0]]
+        for file, line, function in own + places_while_traced(str(problem)):
+            stack = device.stack(stack, device.frame(function, file, int(line)))
+        given = [device.tensor(shape, refused.dtype) for shape in refused.shapes]
+        try:  # of the GPU, where nothing of them lies yet
+            held = [self.take(1, 0, tensor) for tensor in given]
+        except OutOfMemory:
+            return
+        device.op_begin(refused.operation, stack)
+        for allocation, tensor in zip(held, given):
+            device.tensor_note(allocation, tensor, 0)
+        device.op_end(refused.words, True, stack)
 
     def may_be_stopped(self, late_seconds: float) -> bool:
         """A function that is being traced runs first: what it needs is most of what is asked."""
