@@ -44,6 +44,15 @@ def is_brought_to_host(dtype: str, name: str) -> bool:
     return dtype == "int32" and name not in _INT32_ON_GPU
 
 
+def scratch_of(name: str, given, result) -> list:
+    """The shapes of float32 that the GPU's kernel of an operation works in beside its results, by the shapes of its first argument and of its first result."""
+    if (
+        name in ("Multinomial", "StatelessMultinomial") and given and result
+    ):  # a noise and a score for each sample and class
+        return [(*result, given[-1])] * 2
+    return []
+
+
 def dims(tensor) -> tuple:
     """Its shape in plain numbers; with version 1's behaviour TensorFlow's own are objects."""
     return tuple(tensor.shape.as_list())

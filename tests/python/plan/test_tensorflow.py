@@ -50,6 +50,8 @@ HELD = {
         "g = tf.gather(r, tf.range(1024))\nprint(used() >> 20)\nh = tf.reshape(a, [-1]) + 1\nprint(used() >> 20)\nh = tf.reshape(a, [-1])\ndel a\nprint(used() >> 20)",
         "24 24 20",
     ),
+    "samples of classes are drawn in scratch memory": ("l = tf.zeros([64, 16384])\ns = tf.random.categorical(l, 64)\nprint(used() >> 20, info()['peak'] >> 20)", "4 516"),
+    "also in a traced function": ("l = tf.zeros([64, 16384])\nf = tf.function(lambda l: tf.random.categorical(l, 64))\ns = f(l)\nprint(used() >> 20, info()['peak'] >> 20)", "4 516"),
     "large ones of int32": ("x = tf.zeros([4096, 4096])\na = tf.cast(x, tf.int32)\nb = tf.cast(a, tf.float32)\nprint(used() >> 20)", "192"),
     "int32 of a traced function's kernels": (
         "f = tf.function(lambda x: tf.reduce_sum(tf.cast(tf.cast(x, tf.int32), tf.float32) * x))\ng = tf.function(lambda x: tf.cast(x, tf.int32))\n"

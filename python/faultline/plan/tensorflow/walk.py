@@ -147,6 +147,7 @@ class Walk:
             or ragged.come_to(self, step)
         ):
             self._results(step)
+            self._work_in_scratch(step)
         if kind not in operation_kinds.OF_FUNCTIONS and not left_out.runs_here(kind):
             self.outcome.runs_here = False
         if left_out.changes(kind):
@@ -183,6 +184,18 @@ class Walk:
             return
         for out in step.outputs:
             self.result(step, out, self._constant(step, out) or self._unreduced(step, out))
+
+    def _work_in_scratch(self, step: Step) -> None:
+        if not step.inputs or not step.outputs or step.on_host:
+            return
+        given, made = self.facts.shape(step.inputs[0]), self.facts.shape_of(step.outputs[0])
+        held = []
+        try:
+            for shape in shapes.scratch_of(step.kind, given, made):
+                held.append(self.take(4 * math.prod(shape), shape, "float32", step))
+        finally:
+            for holding in held:
+                holding.let_go(self.session)
 
     def _constant(self, step: Step, out) -> Holding | None:
         """It is made once, and lies there until the graph goes."""
