@@ -146,8 +146,10 @@ Reason reason_for(const Holding& holding) {
     const std::string name = holder.substr(0, holder.find(", "));
     return {
         std::string(holding.only_graph ? "Held by an autograd graph: no variable of the program was found to hold them"
-                                       : "Kept with their autograd graph, which keeps its activations") +
-            (holder.empty() ? "" : ". Kept with its graph: " + holder),
+                                       : "Kept with their autograd graph and its activations") +
+            (holder.empty()       ? ""
+             : holding.only_graph ? ". Kept with its graph: " + holder
+                                  : ", by " + holder),
         fmt::format("Keep values, not graphs: put `.detach()` of it{} (or `.item()` of a loss); forward passes that no "
                     "backward pass follows run under `torch.no_grad()`.",
                     name.empty() ? "" : " into " + name),

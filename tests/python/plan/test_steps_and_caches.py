@@ -1,6 +1,8 @@
 """What a step is where several optimizers take turns, and the cache of keys and values: that it is known as one, and what it takes in half precision."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -87,6 +89,32 @@ def test_a_cache_in_float32_is_offered_in_half_precision(dry_run, binary, tmp_pa
     elsewhere = run(binary, tmp_path_factory.mktemp("none"), program, changes={"kv_cache": "float16@/none.py:1#7"})
     assert "kv_cache" not in elsewhere.summary["changes"]
     assert elsewhere.summary["peak_allocated"] == ran.summary["peak_allocated"]
+
+
+LISTS = """import torch
+from torch import nn
+class Attention(nn.Module):
+    def __init__(s):
+        super().__init__(); s.k, s.keys = nn.Linear(256, 256), []
+        s.token, s.table = nn.Parameter(torch.zeros(4, 1, 256)), torch.zeros(4, 1, 256, device="cuda")
+    def forward(s, x):
+        k = s.k(x)
+        s.keys.append(k)
+        return JOINED.sum()
+net = Attention().cuda().eval()
+with torch.no_grad():
+    for i in range(20):
+        net(torch.zeros(4, 100, 256, device="cuda"))
+"""
+
+
+@pytest.mark.parametrize(("joined", "calls"), [("s.keys", 20), ("[s.token, k]", 0), ("[k, s.table]", 0)])
+def test_a_list_that_every_call_joins_anew_is_a_cache(binary, tmp_path, joined, calls):
+    (tmp_path / "train.py").write_text(LISTS.replace("JOINED", f"torch.cat({joined}, 1)"))
+    asked = [binary, "plan", "--gpu", "T4", "--no-try", "--format", "json", "--", sys.executable, "train.py"]
+    report = json.loads(subprocess.run(asked, capture_output=True, text=True, cwd=tmp_path).stdout)
+    kept = sum(module["bytes"] for module in report["plan"]["modules"] if module["path"] == "(KV cache)")
+    assert kept == max(0, calls - 1) * 4 * 100 * 256 * 4, report["plan"]["modules"]
 
 
 LOOP = """import torch

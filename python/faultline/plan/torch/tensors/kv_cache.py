@@ -1,6 +1,6 @@
 """The cache of keys and values that a model keeps from call to call while it generates, told by how it is made.
 
-Without gradients, and inside a model, it grows by torch.cat of what an earlier call of the model made with something new; or it is made once, and calls write into parts of it.
+Without gradients, and inside a model, it grows by torch.cat of what an earlier call of the model made with something new; or it is a list that gains some with each call and is joined anew; or it is made once, and calls write into parts of it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ WRITES = {
 }
 KIND = "cache"  # of a note in the trace
 _LEAST_DIMENSIONS = 3
+_GAINED = 2  # by a list that is joined, with one call, at most
 
 
 class KvCache:
@@ -45,6 +46,7 @@ class KvCache:
         """torch.cat has made one."""
         if len(fresh) != 1 or not operands or not self._is_looked_at(fresh[0]):
             return
+        self._joined(operands)
         largest = max(operands, key=torch.Tensor.numel)
         record, before = self._memory.find(fresh[0]), self._memory.find(largest)
         if record is None or before is None:
@@ -52,6 +54,16 @@ class KvCache:
         record.made_in_call = call = self._progress.model_calls
         if before.made_in_call and before.made_in_call < call and fresh[0].numel() > largest.numel():
             self._is_one(record, fresh[0], "")
+
+    def _joined(self, operands) -> None:
+        """A list that gains one with each call and is joined anew in each: what was its last one is so no more. A token or a table that every call joins keeps its place."""
+        call = self._progress.model_calls
+        for operand in operands[-1 - _GAINED : -1]:
+            record = self._memory.find(operand)
+            if record is not None and 0 < record.last_of_call < call and not record.is_cache and record.allocation:
+                self._note(record, operand)
+        if (record := self._memory.find(operands[-1])) is not None:
+            record.last_of_call = call
 
     def wrote(self, target, is_copy: bool) -> None:
         """Into a part of one."""
@@ -67,11 +79,15 @@ class KvCache:
         record.is_cache = True
         if not record.allocation:
             return
-        number = self._memory.device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), KIND)
-        self._memory.device.tensor_note(record.allocation, number, 0)
+        self._note(record, tensor)
         if tensor.dtype is torch.float32:
             place = self.place_of(record.stack) + size
             self.found[place] = max(self.found.get(place, 0), record.size_bytes)
+
+    def _note(self, record: Record, tensor) -> None:
+        record.is_cache = True
+        number = self._memory.device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), KIND)
+        self._memory.device.tensor_note(record.allocation, number, 0)
 
     def place_of(self, stack: int) -> str:
         """The innermost Python line that made it."""

@@ -45,6 +45,7 @@ class Record(StorageRef):
         "stack",
         "tensor",
         "kept",
+        "last_of_call",
         "made_in_call",
         "is_cache",
     )
@@ -69,6 +70,7 @@ class Record(StorageRef):
         self.loose = None  # values decide how many rows it has: see loose_sizes.py
         self.unset = False  # nobody has written it (torch.empty), or it follows from what nobody has
         self.kept = None  # another storage that must live as long as this one
+        self.last_of_call = 0  # of the model: one that joined it to others, as the last of them
         self.made_in_call = 0  # of the model, and whether it is a cache of keys and values: see kv_cache.py
         self.is_cache = False
 
