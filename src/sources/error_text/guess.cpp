@@ -60,7 +60,7 @@ bool follows_a_place(std::string_view before) {
 
 // Where the words that say it begin; npos: it does not say so.
 std::size_t says_full(std::string_view lower) {
-  static constexpr std::array<std::string_view, 17> kSays = {"out of memory",
+  static constexpr std::array<std::string_view, 19> kSays = {"out of memory",
                                                              "out of video memory",
                                                              "out of gpu memory",
                                                              "out of device memory",
@@ -76,7 +76,9 @@ std::size_t says_full(std::string_view lower) {
                                                              "memory exhausted",
                                                              "out of available memory",
                                                              "outofmemory",
-                                                             "erroroutofmemory"};
+                                                             "erroroutofmemory",
+                                                             "cuda oom on device",
+                                                             "gpu oom on device"};
   std::size_t first = std::string_view::npos;
   for (const std::string_view words : kSays) first = std::min(first, find_word(lower, words, true));
   if (first != std::string_view::npos) return first;

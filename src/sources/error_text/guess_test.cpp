@@ -37,6 +37,7 @@ TEST(Guess, LinesThatReportAFailure) {
            "GPU 0: error allocating 3 GB of memory for the tables, disabling the card",
            "CUDA error at /src/mvs/solve_step_cuda.cu:1352 - out of memory",
            "out of memory in step.cu at line 33",
+           "ERROR: CUDA OOM on device 3 (rank 3): requested 3.2GB, free 1.1GB",
        }) {
     const auto guess = guess_of("loading\n" + line + "\n");
     ASSERT_TRUE(guess.has_value()) << line;
@@ -68,6 +69,7 @@ TEST(Guess, WordsWithoutAFailure) {
            "PASSED: error path when the GPU is out of memory",
            "we looked again and the error of the very first job, number 17 - out of memory on the GPU - is gone",
            "out of memory in step.cu at line 33 is what it says",
+           "a CUDA OOM on device 3 would have been an error, said he",
            "fix: cudaMalloc failed: out of memory on several GPUs",
            "case kOutOfMemory: return \"error: GPU out of memory\"",
            "CUDA error 28 is not about memory",
