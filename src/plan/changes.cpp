@@ -35,12 +35,10 @@ void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
   for (const SettingChanges& changes : settings) {
     const std::optional<Needs> under = needs_under(changes, trace, needs);
     if (!under || (best && under->needed_bytes() >= best->needed_bytes)) continue;
-    PlanChange change{
-        ChangeKind::kSetting,
-        needs.pool ? instruction(trace, device, changes) : "Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes),
-        {},
-        true,
-        under->fits};
+    PlanChange change;
+    change.kind = ChangeKind::kSetting;
+    change.what = needs.pool ? instruction(trace, device, changes) : "Set PYTORCH_CUDA_ALLOC_CONF=" + written(changes);
+    change.fits = under->fits;
     change.needed_bytes = under->needed_bytes();
     change.label = written(changes);
     change.pool_share = under->share;

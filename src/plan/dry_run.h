@@ -27,7 +27,7 @@ bool is_out_of_memory(const PlanException& exception);
 struct ProgramNumber {
   std::string name;
   std::uint64_t value = 0;
-  std::vector<Edit> edits;  // with kValue in its place
+  std::vector<Edit> edits;  // with kValuePlace in its place
 
   // Of several numbers of a name the largest, `current`, is the one that is looked for; a smaller one, of a loader for the tests, say, is made smaller where it is above that, and never larger.
   bool changes_with(std::uint64_t to, std::uint64_t current) const { return value == current || value > to; }

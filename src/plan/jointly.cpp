@@ -153,7 +153,7 @@ class JointSearch {
     std::vector<Edit>& edits = attempt.edits[remedy->name];
     for (const ProgramNumber& one : as_run_.numbers) {
       if (one.name != number.name || !one.changes_with(value, number.value)) continue;
-      const std::vector<Edit> filled = filled_in(one.edits, kValue, value);
+      const std::vector<Edit> filled = filled_in(one.edits, kValuePlace, value);
       edits.insert(edits.end(), filled.begin(), filled.end());
     }
   }

@@ -49,7 +49,7 @@ struct Offer {
 };
 
 // Words of edits in whose place a number comes.
-inline constexpr std::string_view kValue = "@VALUE@", kMany = "@MANY@";
+inline constexpr std::string_view kValuePlace = "@VALUE@", kMany = "@MANY@";
 std::vector<Edit> filled_in(std::vector<Edit> edits, std::string_view word, std::uint64_t number);
 
 // A unified diff of edits that share no line, file by file, with paths from the working folder. Without lines around them: `patch` puts them where they belong.

@@ -202,7 +202,7 @@ class Search {
     for (const ProgramNumber& number : as_run_.numbers) {
       if (number.name != vary_.name || !is_changed(number, value)) continue;
       if (number.edits.empty()) return;
-      const std::vector<Edit> filled = filled_in(number.edits, kValue, value);
+      const std::vector<Edit> filled = filled_in(number.edits, kValuePlace, value);
       edits.insert(edits.end(), filled.begin(), filled.end());
     }
     if (!edits.empty()) attempt.edits[std::string(kVary)] = std::move(edits);
