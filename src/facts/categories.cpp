@@ -104,19 +104,23 @@ void Categories::find_workspaces() {
   std::sort(workspaces_.begin(), workspaces_.end());
 }
 
-// What is still alive has no end to be judged by. If its line made others whose ends are known, it is what they were.
+// What is still alive has no end to be judged by. If its line made others whose ends are known, it is what they were: what is kept over a step only where others that were kept so
+// ended in a backward (what a generator gave, while the discriminator's optimizer stepped).
 void Categories::follow_siblings() {
-  std::vector<std::array<std::uint32_t, kCategoryCount>> votes(trace_.stacks.size());
+  using Votes = std::vector<std::array<std::uint32_t, kCategoryCount>>;
+  Votes within(trace_.stacks.size()), across(trace_.stacks.size());
   const auto ended = [&](const Lifetime& life) { return life.released != kNever && life.released <= focus_; };
   for (int pass = 0; pass < 2; ++pass) {
     lifetimes_.for_each([&](AllocationId id, const Lifetime& life, const Event& birth) {
       if (birth.stack.value == 0) return;
-      auto& counts = votes[birth.stack.index()];
+      const bool crosses = crosses_step(life);
+      auto& counts = (crosses ? across : within)[birth.stack.index()];
       if (pass == 0) {
         counts[static_cast<std::size_t>(of(id))] += ended(life);
-      } else if (!ended(life) && of(id) == Category::kOther && !crosses_step(life)) {
+      } else if (!ended(life) && of(id) == Category::kOther) {
         const auto most = std::max_element(counts.begin(), counts.end());
-        if (*most != 0) categories_[id.index()] = static_cast<Category>(most - counts.begin());
+        const auto category = static_cast<Category>(most - counts.begin());
+        if (*most != 0 && (!crosses || category == Category::kActivations)) categories_[id.index()] = category;
       }
     });
   }

@@ -111,6 +111,27 @@ TEST(Categories, WeightsThatALibraryPlacesAreParametersWhereverItsThreadsBegin) 
   }
 }
 
+// A generator's results outlive the step of the discriminator's optimizer. In the last round no backward has ended them yet.
+TEST(Categories, WhatIsKeptOverAStepIsWhatItsSiblingsWereThatABackwardEnded) {
+  const std::string head = "stack call = gan.py:20 main > " + kTorch + "nn/modules/module.py:1775 _call_impl\n" +
+                           "stack back = gan.py:25 main > " + kTorch + "autograd/__init__.py:395 backward\n" +
+                           "stack keep = gan.py:30 main > " + kTorch + "nn/modules/module.py:1775 _call_impl\n";
+  const auto last_of = [&](const std::string& stack, const std::string& ends) {
+    std::string lines = head;
+    for (int round = 0; round < 3; ++round) {
+      const std::string name = "#g" + std::to_string(round);
+      lines += "alloc " + name + " 4MiB stack=" + stack + "\nstep " + std::to_string(round) + " step\n";
+      if (round < 2 && !ends.empty()) lines += "free " + name + " " + ends + "\n";
+    }
+    lines += "alloc 1MiB at gan.py:40 main\n";
+    const Trace trace = traced(lines);
+    return Facts(trace, {}).categories[0].of(AllocationId(3));
+  };
+  EXPECT_EQ(last_of("call", "stack=back"), Category::kActivations);
+  EXPECT_EQ(last_of("keep", "at gan.py:31 main"), Category::kOther);  // a cache that is let go by itself
+  EXPECT_EQ(last_of("keep", ""), Category::kOther);                   // a list that grows
+}
+
 TEST(Categories, WhatZeroGradFreesWasAGradient) {
   const Trace trace = traced("alloc #g 4MiB at run.py:3 main\nfree #g at run.py:4 main > " + kTorch +
                              "optim/optimizer.py:1048 zero_grad\n");
