@@ -92,7 +92,10 @@ void describe_growth(const std::vector<Finding>& findings, const Facts& facts, s
     // a line may be reached several times in a step
     bytes_each += plan.run.steps != 0 ? each * std::max(1.0, rounds / static_cast<double>(plan.run.steps)) : each;
   }
-  if (bytes_each <= 0) return;
+  if (bytes_each <= 0) {  // all that is kept has a limit
+    if (filling_bytes > 0) plan.growth.needed_at_end_bytes = need_with(plan, filling_bytes);
+    return;
+  }
   constexpr double kEven = 1.25;   // growth that differs by less is the same
   constexpr double kFarOff = 2.5;  // what is reserved for what is kept is not so much more
   constexpr std::uint64_t kMostSteps = 1'000'000;

@@ -61,8 +61,10 @@ class RemedySearch {
 
  private:
   const Offer& offer(std::size_t number) const { return offers_[number]; }
-  // With the rounds of a loop that were not run.
-  std::uint64_t needed_as_is() const { return std::max(plan_.need.bytes, plan_.growth.needed_at_end_bytes); }
+  // With the rounds of a loop that were not run, as with a remedy; what has a limit is full in neither.
+  std::uint64_t needed_as_is() const {
+    return plan_.growth.unit.empty() ? plan_.need.bytes : std::max(plan_.need.bytes, plan_.growth.needed_at_end_bytes);
+  }
 
   // --- sums
 

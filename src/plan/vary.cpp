@@ -111,7 +111,7 @@ class Search {
         accumulates_(as_run.does("backward") && !as_run.does("accumulates") && plan.run.steps > 1),
         in_command_(find_one_in_command(plan, name)),
         current_{0,
-                 std::max(plan.need.bytes, plan.growth.needed_at_end_bytes),
+                 std::max(plan.need.bytes, plan.growth.unit.empty() ? 0 : plan.growth.needed_at_end_bytes),
                  plan.verdict != Verdict::kDoesNotFit && !plan.is_undecided() && !is_full_in_cut_loop(plan),
                  {},
                  {},

@@ -163,10 +163,13 @@ std::string loop_text(const Plan& plan) {
 // It grows, and comes to its end before the GPU is full.
 std::string growing_text(const Plan& plan) {
   if (plan.growth.needed_at_end_bytes == 0) return {};
+  const std::string how = plan.growth.unit.empty()
+                              ? " Memory grows until what is kept is full."
+                              : fmt::format(" Memory grows with every {}{}.{}", unit_text(plan),
+                                            plan.growth.unit == "step" ? round_text(plan) : "", loop_text(plan));
   return fmt::format(
-      " Memory grows with every {}{}.{} It then needs about {} of the {}{}.", unit_text(plan),
-      plan.growth.unit == "step" ? round_text(plan) : "", loop_text(plan),
-      format_bytes(plan.growth.needed_at_end_bytes), format_bytes(plan.gpu->capacity_bytes),
+      "{} It then needs about {} of the {}{}.", how, format_bytes(plan.growth.needed_at_end_bytes),
+      format_bytes(plan.gpu->capacity_bytes),
       is_tight(*plan.gpu, plan.growth.needed_at_end_bytes) ? ", which leaves less than the figures are sure of" : "");
 }
 
@@ -321,7 +324,9 @@ std::string exception_text(const Page& page, const PlanException& exception, boo
 void print_exception(Page& page, const Plan& plan, const PlanContext& context) {
   const int room = page.row_room();
   if (!plan.trouble.exception) {
-    if (plan.verdict == Verdict::kProgramError || plan.verdict == Verdict::kInterrupted)
+    if (plan.verdict == Verdict::kInterrupted && !plan.run.stopped.empty())
+      page.row("ended", fmt::format("the dry run stopped the program {}", plan.run.stopped));
+    else if (plan.verdict == Verdict::kProgramError || plan.verdict == Verdict::kInterrupted)
       page.row("ended", plan.run.exit_status >= 128 ? fmt::format("by signal {}", plan.run.exit_status - 128)
                                                     : fmt::format("with status {}", plan.run.exit_status));
     return;

@@ -117,3 +117,34 @@ def test_where_a_leak_fills_the_gpu_no_smaller_batch_is_looked_for(binary, tmp_p
     assert "does not fit" in done.stderr[:said]
     assert ("faultline: trying " in done.stderr or "looking for" in done.stderr) != leaks
     assert all(done.stderr.index(line) > said for line in ("faultline: trying ", "looking for") if line in done.stderr)
+
+
+REPLAY_MEMORY = """
+from collections import deque
+import torch
+model = torch.nn.Linear(512, 512, device="cuda")
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+memory = deque(maxlen=MOST)
+for step in range(100000):
+    x = torch.randn(2048, 512, device="cuda")
+    memory.append(x)
+    opt.zero_grad(); model(x).sum().backward(); opt.step()
+"""
+
+
+@pytest.mark.parametrize("most, budget, status", [(1000, "6GiB", 0), (1000, "1GiB", 1), (10, "1GiB", 0)])
+def test_what_is_not_full_yet_is_a_part_of_what_is_needed(binary, tmp_path, most, budget, status):
+    """4 MiB each, 40 of which are seen: a thousand of them are told beside what was seen, and held against a budget."""
+    (tmp_path / "train.py").write_text(REPLAY_MEMORY.replace("MOST", str(most)))
+    asked = [binary, "plan", "--gpu", "T4", "--steps", "40", "--budget", budget, "-o", "run", "--", sys.executable]
+    done = subprocess.run([*asked, "train.py"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == status, done.stderr
+    plan = json.loads((tmp_path / "run" / "report.json").read_text())["plan"]
+    words = " ".join(done.stderr.split())
+    assert plan["verdict"] == "fits"
+    if most == 10:
+        assert plan["needed_at_end"] == 0 and "Memory grows" not in words
+        return
+    more = (1000 - 40) * (4 << 20)
+    assert abs(plan["needed_at_end"] - plan["needed"] - more) < 0.05 * more, plan["needed_at_end"]
+    assert "Memory grows until what is kept is full. It then needs about 4." in words
