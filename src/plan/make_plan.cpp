@@ -36,11 +36,16 @@ std::optional<DryRunResult> run_overcommitted(const PlanQuestion& question, cons
                                             std::max<std::uint64_t>(first.main()->failures, 1) - 1}})
                                      .front());
   const ProcessSummary* main = again.main();
-  if (main != nullptr && !main->trace.empty() && main->operations >= first.main()->operations) return again;
-  reruns.tell(
-      again.interrupted
-          ? "the second run was stopped by a signal, so how much it needs in all is not known"
-          : "the second run ended before the request that had failed, so how much it needs in all is not known");
+  const bool came_as_far =
+      main != nullptr && !main->trace.empty() &&
+      (main->operations >= first.main()->operations ||
+       (!main->ended_in_order && main->allocations > first.main()->allocations));  // killed: its trace tells
+  if (came_as_far) return again;
+  const std::string how = again.interrupted                           ? "was stopped by a signal"
+                          : main != nullptr && !main->stopped.empty() ? "was stopped " + main->stopped + ","
+                                                                      : "ended";
+  reruns.tell(fmt::format(
+      "the second run {} before the request that had failed, so how much it needs in all is not known", how));
   return std::nullopt;
 }
 
@@ -111,7 +116,8 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
   const bool wants_changes = fails || question.try_changes;
   const bool wants_search = fails || !question.vary.empty();
   learn_growth(run);
-  if (wants_changes && !in_cut_loop) add_settings(run.trace, run.needs, plan);  // no setting ends the growth
+  // no setting ends the growth; and a replay of a recording that ends at the failure says nothing of what would follow
+  if (wants_changes && !in_cut_loop && !plan.need.is_least) add_settings(run.trace, run.needs, plan);
   limit_settings_by_growth(plan);
   if (!wants_changes && !wants_search) return;
   if (const Finding* blown_up = larger_than_gpu(run);
@@ -120,7 +126,8 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
     plan.tried.skipped =
         fmt::format("{} Nothing else was tried, because one result of {} is larger than the GPU; --try tries changes.",
                     better, format_bytes(blown_up->bytes));
-    return add_where(plan);
+    if (!plan.need.is_least) add_where(plan);
+    return;
   }
   if (fails && reruns.say_verdict) reruns.say_verdict(plan);
   const bool takes_long = first.working_seconds() > kLongestToRepeat && !question.try_changes;
@@ -144,7 +151,7 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
     add_remedies(reruns, told, plan, searches && !plan.tried.vary ? search : std::function<void()>());
     if (fails && plan.tried.vary && plan.tried.vary->why_not.empty()) add_jointly(reruns, told, plan);
   }
-  if (fails && !(in_cut_loop && plan.growth.needed_at_end_bytes == 0)) add_where(plan);
+  if (fails && !plan.need.is_least && !(in_cut_loop && plan.growth.needed_at_end_bytes == 0)) add_where(plan);
 }
 
 }  // namespace

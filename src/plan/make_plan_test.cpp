@@ -98,6 +98,38 @@ TEST(MakePlan, ASignalDuringTheSecondRunLeavesTheFirstRunsVerdict) {
   }
 }
 
+// Nobody knows what would follow the failure: no GPU is named, and nothing is said to fit, by what was seen until there.
+TEST(MakePlan, WhatIsKnownToTheFailureAloneFitsNowhere) {
+  for (const bool comes_far : {false, true}) {
+    for (const bool was_killed : {false, true}) {
+      MadeUpProgram program;
+      Reruns reruns = program.reruns();
+      reruns.run = [&, run = reruns.run](const std::vector<Attempt>& asked) {
+        std::vector<DryRunResult> results = run(asked);
+        for (std::size_t at = 0; at < asked.size(); ++at) {
+          ProcessSummary& process = results[at].processes.front();
+          process.stopped = "after 120 seconds";
+          process.stopped_by = StoppedBy::kSeconds;
+          process.ended_in_order = !was_killed;
+          process.operations = !was_killed && comes_far ? 2 : 0;
+          process.allocations = comes_far ? 2 : 0;
+        }
+        return results;
+      };
+      DryRunResult first = program.first();
+      first.processes.front().allocations = 1;
+      const Result<std::unique_ptr<PlannedRun>> made = make_plan(program.question(), first, reruns);
+      ASSERT_TRUE(made.ok());
+      const Plan& plan = (*made)->plan;
+      EXPECT_EQ(plan.verdict, Verdict::kDoesNotFit);
+      EXPECT_EQ(plan.need.is_least, !comes_far);
+      EXPECT_EQ(plan.tried.where.empty(), !comes_far);
+      EXPECT_EQ(program.told[1].find("was stopped after 120 seconds, before") != std::string::npos, !comes_far)
+          << program.told[1];
+    }
+  }
+}
+
 // The program was over: it is not the one that was stopped.
 TEST(MakePlan, ASignalAfterTheFirstRunIsNotTheProgramsEnd) {
   MadeUpProgram program;

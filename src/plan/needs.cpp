@@ -331,6 +331,13 @@ Result<Needs> needs_of(const DryRunResult& rerun, const Plan& as_is, std::uint64
                              main->stopped),
                  {},
                  {}};
+  // steps that were seen are counted above; without any it must at least be past what failed
+  if (as_is.need.is_least && as_is.run.steps == 0 && main->stopped_by == StoppedBy::kSeconds &&
+      main->operations < as_is.run.operations)
+    return Error{fmt::format("the dry run of it was stopped {}, before the request that fails in the program as it is",
+                             main->stopped),
+                 {},
+                 {}};
   for (const PlanPhase& phase : as_is.run.phases) {
     // Inference is named so by what did not come later; a run that leaves no phases at all is none of ours.
     if (phase.name == "inference" || main->phases.empty()) continue;

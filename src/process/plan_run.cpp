@@ -150,17 +150,26 @@ class RunningNow {
   std::size_t ended_ = 0, all_;
 };
 
-// A process that was ended by another, or at the program's end, left no summary: what it took stands in its trace.
-void read_what_it_took(ProcessSummary& process) {
+// A process that was killed, or ended by another, left no summary: what it took and how far it came stand in its trace.
+void read_what_it_did(ProcessSummary& process) {
   const Result<Trace> trace = read_trace_file(process.trace);
   if (!trace || trace->events.empty()) return;
   process.began_s = static_cast<double>(trace->events.front().time_ns) / 1e9;
   process.ended_s = std::numeric_limits<double>::infinity();  // nobody saw it end
   for (const Event& event : trace->events) {
-    if (event.kind == EventKind::kAlloc) ++(event.has(kFailed) ? process.failures : process.allocations);
+    process.allocations +=
+        event.kind == EventKind::kAlloc && trace->heaps[event.heap.index()].kind != HeapKind::kDriver;
+    process.failures += event.kind == EventKind::kAllocFailed;
   }
-  for (const DeviceUsage& usage : Facts(*trace, {}).usage)
+  const Facts facts(*trace, {});
+  for (const DeviceUsage& usage : facts.usage)
     process.peak_reserved = std::max(process.peak_reserved, usage.peak_reserved.reserved);
+  process.steps = facts.steps.ends.size();
+  for (std::uint32_t stack = 1; stack < trace->stacks.size(); ++stack) {
+    if (!facts.stacks.has(StackId(stack), kInBackward)) continue;
+    process.uses.emplace_back("backward");
+    break;
+  }
 }
 
 double cpu_seconds_of_children() {
@@ -192,7 +201,7 @@ DryRunResult finished(pid_t process, const DryRunJob& job) {
   }
   settle_ends(result);
   for (ProcessSummary& each : result.processes) {
-    if (&each != result.main() && !each.ended_in_order && !each.trace.empty()) read_what_it_took(each);
+    if (!each.ended_in_order && !each.trace.empty()) read_what_it_did(each);
   }
   if (job.limits.allow_writes) return result;
   result.effects = read_effects(effects_file(job.folder));
