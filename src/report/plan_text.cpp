@@ -206,9 +206,10 @@ std::string sizes_of(const Plan& plan, bool brief) {
                                ? ""
                                : " Sizes that depend on values are taken as large as they can be.";
   const std::string not_seen =
-      !brief || plan.run.stopped.empty()
-          ? not_seen_text(plan)
-          : fmt::format(" What comes after {} was not seen.", plan.run.steps == 0 ? "that" : all_steps_text(plan));
+      !brief || plan.run.stopped.empty() ? not_seen_text(plan)
+      : plan.run.steps == 0
+          ? fmt::format(" The dry run stopped it {}; what comes after that was not seen.", plan.run.stopped)
+          : fmt::format(" What comes after {} was not seen.", all_steps_text(plan));
   const std::string capacity = plan.gpu ? format_bytes(plan.gpu->capacity_bytes) : "";
   switch (plan.verdict) {
     case Verdict::kDoesNotFit:
