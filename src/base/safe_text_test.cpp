@@ -53,6 +53,31 @@ TEST(Demangle, NamesAreMadeReadable) {
   EXPECT_EQ(demangled("_Zwhat"), "_Zwhat");
 }
 
+// Templates of libraries refer to their own parts and arguments dozens of times, and stay small.
+TEST(Demangle, ALongKernelOfALibraryIsReadable) {
+  const std::string kernel =
+      "_ZN3cub11CUB_200200_NS24DeviceRadixSortOnesweepKernelINS0_23DeviceRadixSortPolicyIiiyE9Policy900ELb0EiiyiiNS0_"
+      "21identity_decomposer_tEEEvPT4_S6_PT3_PKS7_PT1_PKSA_PT2_PKSD_T5_iiT6_";
+  EXPECT_EQ(demangled(kernel).substr(0, 61), "void cub::CUB_200200_NS::DeviceRadixSortOnesweepKernel<cub::C");
+  EXPECT_EQ(
+      demangled("_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfNS0_7MeanOpsIffffEEjfLi4ELi4EEEEEvT1_"),
+      "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, "
+      "float>, unsigned int, float, 4, 4> >(at::native::ReduceOp<float, at::native::MeanOps<float, float, float, "
+      "float>, unsigned int, float, 4, 4>)");
+}
+
+// A reference may be hidden in what looks like a part's name, behind the number of a literal.
+TEST(Demangle, WhatANumberPassesOverIsCountedAllTheSame) {
+  for (const char* const literal : {"LN1a1bE900E", "LS_900E", "LDn0E"}) {
+    std::string name = std::string("_Z1f1aI") + literal + "E";
+    for (int part = 1; part <= 36; ++part) {
+      const std::string reference = std::string("S") + "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[part - 1] + "_";
+      name += "S_I" + reference + reference + "E";
+    }
+    EXPECT_LE(demangled(name).size(), std::size_t{16} << 10);
+  }
+}
+
 // Each part repeats the one before twice: 36 of them are 2^36 letters.
 TEST(Demangle, ANameThatWouldFillTheMemoryStaysAsItIs) {
   std::string name = "_Z1f1aIiiE";
