@@ -252,7 +252,7 @@ CUresult append_work(ObservedCall& call, Event event, CUresult result);
 class Recording {
  public:
   enum class Inside : bool {
-    // also while this thread is inside a call that is being recorded: only what the driver itself tells may
+    // too: also while this thread is inside a call that is being recorded; only what the driver itself tells may
     kNot,
     kToo
   };

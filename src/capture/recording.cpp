@@ -17,10 +17,9 @@ namespace faultline::capture {
 namespace {
 
 enum class State : int {
-  // before the process: what was recorded is still closed at its end
   kNotBegun,
   kOn,
-  kEnded,
+  kEnded,  // before the process: what was recorded is still closed at its end
   kOff,
 };
 std::atomic<State> state{State::kNotBegun};

@@ -22,7 +22,7 @@ enum StackRole : std::uint16_t {
   kMovesModule = 2,   // Module.to / cuda / half: parameters and buffers
   kConstructs = 4,    // __init__, reset_parameters, build_model: memory that belongs to an object being made
   kLoadsState = 8,    // load_state_dict, torch.load, from_pretrained, …
-  // the optimizer's lazy state
+  // the optimizer's own code, and its lazy state
   kInOptimizer = 16,
   kInitsOptimizer = 32,
   kInZeroGrad = 64,

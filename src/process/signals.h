@@ -62,9 +62,8 @@ class QuietHeld {
 };
 
 enum class Listening : std::uint8_t {
-  // to the process; or: whoever asks for an end ends the process, and nothing is handed on
-  kHandOn,
-  kEndIt
+  kHandOn,  // to the process
+  kEndIt    // whoever asks for an end ends the process, and nothing is handed on
 };
 // Waits for the child's end, in company: stops when it stops. The wait status, or -1 when it was lost. Notes of signals that came earlier count with
 // kHandOn (the program was just being started), not with kEndIt.

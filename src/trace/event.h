@@ -84,10 +84,10 @@ enum EventFlag : std::uint8_t {
   kPreexisting = 1,    // existed before the recording began; its time is the recording's first
   kHasDeviceFree = 2,  // AllocFailed: address holds the device's free bytes at that moment
   kAddressKnown = 4,   // address holds an address (0 is then a real value)
-  // OpEnd: the operation raised; extra is the error's own words, and the TensorNotes since its OpBegin are its operands
-  // put into a graph by stream capture: it runs when the graph is launched, not now
+  // a call: it was refused; OpEnd: the operation raised; extra is the error's own words, and the TensorNotes since its
+  // OpBegin are its operands
   kFailed = 8,
-  kCaptured = 16,
+  kCaptured = 16,  // put into a graph by stream capture: it runs when the graph is launched, not now
 };
 
 // Sync: what the host waited for. A query that found the work done counts as a wait.

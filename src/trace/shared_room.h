@@ -38,7 +38,7 @@ inline constexpr const char* kPidNamespace = "/proc/self/ns/pid";
 
 // How much is still recorded, of all the processes of a run. It only ever goes down.
 enum class Wanted : std::uint32_t {
-  // no launches, copies and waits any more: these are most of a trace
+  // memory alone: no launches, copies and waits any more, which are most of a trace
   kAll,
   kMemory,
   kNothing,

@@ -22,14 +22,10 @@ constexpr std::array<std::string_view, 9> kUnrelated = {
 
 constexpr std::array<std::string_view, 8> kDevice = {
     "to be on the same device",  // Expected all tensors …
-    // the dry run's own: found two different devices
     "be on the same device",
-    "different devices",
-    "Device Propagation",
-    "different from other tensors on",
-    "but expected all tensors to be on",
-    "is on CPU, but expected",
-    "on cpu or on the same device",
+    "different devices",  // the dry run's own: found two different devices
+    "Device Propagation",       "different from other tensors on", "but expected all tensors to be on",
+    "is on CPU, but expected",  "on cpu or on the same device",
 };
 
 constexpr std::array<std::string_view, 16> kDtype = {

@@ -18,7 +18,6 @@ bool is_of_other_language(std::string_view text);
 // Whether the paths in it are of Windows.
 bool is_windows(std::string_view text);
 
-// Whether a command, a program or a printed environment in the text sets it; PyTorch's own advice to set it does not count.
 // "torchrun", "accelerate launch", "deepspeed": what started the program, where the text shows it; empty: nothing did.
 std::string launcher_of(std::string_view text);
 
@@ -35,6 +34,7 @@ struct UnknownGpu {
 };
 UnknownGpu unknown_gpu(std::string_view text);
 
+// Whether a command, a program or a printed environment in the text sets it; PyTorch's own advice to set it does not count.
 bool sets_expandable_segments(std::string_view text);
 
 }  // namespace faultline
