@@ -111,10 +111,8 @@ void finish_stated(const Case& subject, Finding& finding) {
         finding.message;
     add_evidence(finding, "quoted_by", notes.quoted_by);
   }
-  if (!notes.who.empty()) {
-    finding.message = (notes.who.starts_with("rank ") || notes.who.starts_with("task ") ? "On " : "In ") + notes.who +
-                      ": " + finding.message;
-  }
+  if (const LogWriter& who = notes.who; !who.name.empty())
+    finding.message = (who.is_rank || who.is_task ? "On " : "In ") + who.name + ": " + finding.message;
   // What ended others comes before what was survived.
   std::vector<std::string> others = notes.also;
   others.insert(others.end(), stated.survived.begin(), stated.survived.end());

@@ -91,7 +91,9 @@ const Field<StatedError> kOfMessage[] = {
 
 const Field<TextNotes> kNotes[] = {
     FAULTLINE_FIELD("quoted_by", TextNotes, quoted_by),
-    FAULTLINE_FIELD("who", TextNotes, who),
+    FAULTLINE_FIELD("who", TextNotes, who.name),
+    FAULTLINE_FIELD("who.is_rank", TextNotes, who.is_rank),
+    FAULTLINE_FIELD("who.is_task", TextNotes, who.is_task),
     FAULTLINE_FIELD("launcher", TextNotes, launcher),
     FAULTLINE_FIELD("command", TextNotes, command),
     FAULTLINE_FIELD("program", TextNotes, program),

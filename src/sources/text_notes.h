@@ -8,10 +8,18 @@
 
 namespace faultline {
 
+// Which of several writers of a log.
+struct LogWriter {
+  std::string name;      // "rank 2", "task 0", "RayTrainWorker"; empty: there is one, or nothing names it
+  bool is_rank = false;  // of a distributed job
+  bool is_task = false;  // of a launcher that numbers them
+  friend bool operator==(const LogWriter&, const LogWriter&) = default;
+};
+
 struct TextNotes {
   // an exception of another kind that only quotes the message, "ValueError: upstream said: …, serve.py:7"; empty: the message is its exception's own
   std::string quoted_by;
-  std::string who;                  // which of several writers it is of: "rank 2"
+  LogWriter who;                    // which of several it is of
   std::vector<std::string> also;    // messages of other errors in the same text
   bool sets_expandable = false;     // the text shows expandable_segments:True being set
   bool shows_no_exception = false;  // a failure of JAX's that only its logger tells of

@@ -1,9 +1,6 @@
 // memory/host-memory, config/device-not-usable, and the messages of other rules that have no numbers to judge by: a table from kind to words.
 #include "rules/known_messages/known_messages.h"
 
-#include <algorithm>
-#include <array>
-
 #include "base/units.h"
 #include "fmt/format.h"
 #include "rules/cause.h"
@@ -11,6 +8,7 @@
 #include "rules/inequality.h"
 #include "rules/stated_error.h"
 #include "sources/messages/programs.h"
+#include "sources/messages/xids.h"
 #include "sources/rule_names.h"
 
 namespace faultline {
@@ -20,57 +18,18 @@ ByteInterval scaled(ByteInterval bytes, unsigned hundredths) {
   return {bytes.min / 100 * hundredths, bytes.max / 100 * hundredths};
 }
 
-struct Xid {
-  std::uint64_t number;
-  bool of_hardware;
-  std::string_view rule, meaning;
-};
-constexpr auto kXids = std::to_array<Xid>({
-    {13, false, kLaunchError,
-     "a kernel of this process did something illegal (graphics engine exception): most often an access out of range or "
-     "a bad instruction of the program, rarely the hardware"},
-    {31, false, rule_name::kIllegalAddress, "a kernel touched an address that is not mapped (MMU fault)"},
-    {43, false, kLaunchError,
-     "the device stopped a process's work after a fault of that process; the device itself is well"},
-    {45, false, kLaunchError,
-     "work was cleaned up because the process had ended or failed: a consequence, look for the error before it"},
-    {32, false, kLaunchError, "the device got commands it could not read: driver or bus, rarely the program"},
-    {8, false, kLaunchError, "a kernel ran longer than the driver allows"},
-    {48, true, kLaunchError, "a memory error that could not be corrected (double-bit ECC)"},
-    {61, true, kLaunchError, "an internal breakpoint or warning of the device's microcontroller"},
-    {62, true, kLaunchError, "the device's microcontroller halted"},
-    {63, true, kLaunchError, "a page of the device's memory was retired or remapped after ECC errors"},
-    {64, true, kLaunchError, "a page of the device's memory could not be retired or remapped"},
-    {69, false, kLaunchError,
-     "the device was given work that its engine does not know (graphics engine class error): program or driver, rarely "
-     "the hardware"},
-    {74, true, kLaunchError, "an NVLink error"},
-    {79, true, kLaunchError, "the GPU has fallen off the bus: power, heat, the slot or the card"},
-    {94, true, kLaunchError, "a contained memory error (ECC): the process that used that memory was killed"},
-    {95, true, kLaunchError, "an uncontained memory error (ECC): the device needs a reset"},
-    {109, false, kLaunchError, "a program's work did not give the device free in time (context switch timeout)"},
-    {140, true, kLaunchError, "a memory error that could not be recovered (ECC)"},
-    {145, true, kLaunchError, "an NVLink error"},
-    {149, true, kLaunchError, "an NVLink error"},
-    {154, false, kLaunchError,
-     "the driver says what would bring the device back (a reset or a restart, as the line says): a consequence, look "
-     "for the Xid before it"},
-    {119, true, kLaunchError, "the device's system processor (GSP) does not answer"},
-    {120, true, kLaunchError, "the device's system processor (GSP) failed"},
-});
-
 void describe_xid(const StatedError& stated, const std::string& program, Finding& finding) {
-  const auto known = std::find_if(kXids.begin(), kXids.end(), [&](const Xid& xid) { return stated.xid == xid.number; });
-  finding.rule = known == kXids.end() ? kLaunchError : known->rule;
+  const Xid* const known = xid_of(stated.xid);
+  finding.rule = known == nullptr ? kLaunchError : known->rule;
   finding.confidence = Confidence::kLikely;
   finding.message =
       "The kernel's log has Xid " + std::to_string(stated.xid.value_or(0)) + ": " +
-      (known == kXids.end()
+      (known == nullptr
            ? std::string("an error that the driver reports; what it means stands in NVIDIA's list of Xid errors")
            : std::string(known->meaning)) +
       ".";
   if (!stated.process.empty()) add_evidence(finding, "process", stated.process);
-  if (known != kXids.end() && known->of_hardware) {
+  if (known != nullptr && known->cause == Xid::kHardware) {
     add_try(finding,
             "The program is not at fault: nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER, then reset (nvidia-smi "
             "--gpu-reset) or restart, and replace the card if it comes back.");
@@ -89,20 +48,19 @@ std::string with_program(std::string_view words, const std::string& program) {
   return text;
 }
 
-// What PyTorch's settings and calls have to do with is of no use to a text of TensorFlow's or JAX's.
 bool is_of_pool_framework(const StatedError& stated) {
   return has_pool(stated.framework) || has_pool(stated.other_framework);
 }
 
-void without_torch(const StatedError& stated, Finding& finding) {
-  constexpr std::string_view kTorch = " or torch.cuda.empty_cache()";
-  if (const std::size_t at = finding.message.find(kTorch); at != std::string::npos)
-    finding.message.erase(at, kTorch.size());
-  std::erase_if(finding.tries, [](const Try& attempt) {
-    return attempt.what.find("torch.") != std::string::npos || attempt.what.find("DataLoader") != std::string::npos;
-  });
-  if (stated.kind != MessageKind::kHostAlloc) return;
-  if (!is_of_pool_framework(stated)) return;
+// Of a message about the host's memory: PyTorch's settings and calls, and its loader, have nothing to do with it.
+bool is_beyond_torch(const KindRow& row, const StatedError& stated) {
+  if (!is_of_host(row)) return false;
+  const Program* const maker = program_of(stated.maker_name());
+  return is_of_pool_framework(stated) || (maker != nullptr && !maker->is_python);
+}
+
+void add_try_of_pool(const StatedError& stated, Finding& finding) {
+  if (stated.kind != MessageKind::kHostAlloc || !is_of_pool_framework(stated)) return;
   const bool jax = stated.framework == Framework::kJax || stated.other_framework == Framework::kJax;
   add_try(finding, jax ? "If the array was meant for the GPU, JAX runs on the CPU here: python -c \"import jax; "
                          "print(jax.devices())\" shows it."
@@ -182,11 +140,19 @@ void add_tries_of(const KindRow& row, const StatedError& stated, const std::stri
   if (counts)
     add_try(finding, "Set --max-model-len " + std::to_string(*stated.tokens) +
                          " or less: the message says there is room for that.");
-  for (const std::string_view what : row.tries) {
-    if (counts && what.starts_with("Set --max-model-len")) continue;
-    if (what.find("mmap=True") != std::string_view::npos && is_torch_before(stated, 2, 1)) continue;
-    if (stated.kind == MessageKind::kVllmStart && stated.capacity && what.starts_with("Or take less")) continue;
-    if (!what.empty()) add_try(finding, with_program(what, program));
+  const bool has_number = counts || (stated.kind == MessageKind::kVllmStart && stated.capacity);
+  const bool is_torch = !is_beyond_torch(row, stated);
+  const auto suits = [&](Suits whom) {
+    switch (whom) {
+      case Suits::kAll: return true;
+      case Suits::kTorch: return is_torch;
+      case Suits::kTorchSince21: return is_torch && !is_torch_before(stated, 2, 1);
+      case Suits::kWithoutNumber: return !has_number;
+    }
+    return false;
+  };
+  for (const MessageTry& one : row.tries) {
+    if (!one.what.empty() && suits(one.suits)) add_try(finding, with_program(one.what, program));
   }
 }
 
@@ -205,7 +171,8 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
   if (row.meaning.empty()) return false;
   finding.rule = row.rule;
   finding.confidence = row.confidence;
-  finding.message = std::string(row.meaning) + ".";
+  const bool is_other = !row.meaning_beyond_torch.empty() && is_beyond_torch(row, stated);
+  finding.message = std::string(is_other ? row.meaning_beyond_torch : row.meaning) + ".";
   if (row.is_harmless) finding.severity = Severity::kNote;
   if (stated.requested && is_of_host(row))
     finding.message = asked_for(*stated.requested) +
@@ -222,9 +189,7 @@ bool describe_known(const Case& subject, const StatedError& stated, Finding& fin
   if (stated.kind == MessageKind::kSetupLibraryVersion)
     finding.message += " The text says: " + stated.text.substr(0, stated.text.find(". ")) + ".";
   describe_vllm(stated, finding);
-  const Program* const maker = program_of(stated.maker_name());
-  if (is_of_host(row) && (is_of_pool_framework(stated) || (maker != nullptr && !maker->is_python)))
-    without_torch(stated, finding);
+  add_try_of_pool(stated, finding);
   if (!stated.tensor_shape.empty()) {
     finding.memory = "tensor of shape " + stated.tensor_shape + ", type " + stated.tensor_type;
     add_evidence(finding, "shape", stated.tensor_shape);

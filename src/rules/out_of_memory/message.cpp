@@ -137,7 +137,7 @@ bool judge_numbers(const Case& subject, Finding& finding) {
     context.sets_expandable = notes.sets_expandable;
     context.is_windows = notes.is_windows;
     context.of_other_language = notes.is_of_other_language;
-    context.of_rank = notes.who.starts_with("rank ");
+    context.of_rank = notes.who.is_rank;
   }
   if (subject.statements().message_only && !subject.trace().events.empty())
     context.roles = subject.facts().stacks.roles(subject.trace().events.front().stack);

@@ -391,7 +391,7 @@ void add_counts_and_ending(std::string_view text, Survey& seen, const std::vecto
     if (message.survived.size() < kMostSurvived) message.survived.push_back(place_words(text, before));
   }
   notes.also = others.told;
-  notes.who = writer_words(text, message.tag);
+  notes.who = writer_of(text, message.tag);
   add_further(text, seen, chosen, notes);
   add_ending(text, chosen, life, notes);
 }

@@ -77,7 +77,7 @@ std::string line_words(std::string_view text, std::size_t at, const std::optiona
 }
 
 std::vector<std::string> writers_of(std::string_view text, const std::string& tag) {
-  const std::string who = writer_words(text, tag);
+  const std::string who = writer_of(text, tag).name;
   return who.empty() ? std::vector<std::string>() : std::vector<std::string>{who};
 }
 
@@ -159,14 +159,14 @@ bool is_of_waiting(std::string_view words) {
 
 // Exceptions of other writers that are no messages of GPU memory.
 void add_exceptions(std::string_view text, const Survey& seen, const Chosen& chosen, std::vector<Told>& all) {
-  if (writer_words(text, chosen.message.tag).empty()) return;
+  if (writer_of(text, chosen.message.tag).name.empty()) return;
   static constexpr std::array<std::string_view, 5> kOfLaunchers = {"ChildFailedError", "CalledProcessError",
                                                                    "ProcessRaisedException", "ProcessExitedException",
                                                                    "KeyboardInterrupt"};
   std::set<std::string> told = {chosen.message.tag};
   for (const Chosen& one : seen.all) told.insert(one.message.tag);
   const auto is_new = [&](const std::string& tag) {
-    return !tag.empty() && !writer_words(text, tag).empty() && told.insert(tag).second;
+    return !tag.empty() && !writer_of(text, tag).name.empty() && told.insert(tag).second;
   };
   const auto tag_at = [&](std::size_t at) {
     const std::size_t begin = line_begin(text, at, kLongestLine);
@@ -200,32 +200,33 @@ void add_exceptions(std::string_view text, const Survey& seen, const Chosen& cho
 
 }  // namespace
 
-std::string writer_words(std::string_view text, std::string_view tag) {
+LogWriter writer_of(std::string_view text, std::string_view tag) {
   for (const std::string_view word : {"rank", "Rank", "RANK"}) {
     const std::size_t at = tag.find(word);
     if (at == std::string_view::npos) continue;
     const std::size_t digit = tag.find_first_of("0123456789", at);
     if (digit == std::string_view::npos || digit > at + word.size() + 2) continue;
     const std::size_t end = tag.find_first_not_of("0123456789", digit);
-    return "rank " + std::string(tag.substr(digit, end == std::string_view::npos ? end : end - digit));
+    return {.name = "rank " + std::string(tag.substr(digit, end == std::string_view::npos ? end : end - digit)),
+            .is_rank = true};
   }
   if (tag.find("pid=") != std::string_view::npos && tag.starts_with('('))
-    return tag.starts_with("(pid=") ? "process " + std::string(tag.substr(5, tag.find_first_of(",)") - 5))
-                                    : std::string(tag.substr(1, tag.find_first_of(",)") - 1));
+    return {.name = tag.starts_with("(pid=") ? "process " + std::string(tag.substr(5, tag.find_first_of(",)") - 5))
+                                             : std::string(tag.substr(1, tag.find_first_of(",)") - 1))};
   while (!tag.empty() && std::string_view(":| ]").find(tag.back()) != std::string_view::npos) tag.remove_suffix(1);
   if (tag.starts_with('[')) tag.remove_prefix(1);
   // mpirun's job and rank: "[1,3]<stderr>:"
   if (const std::size_t comma = tag.find(',');
       comma != std::string_view::npos && comma + 1 < tag.size() &&
       std::all_of(tag.begin() + static_cast<std::ptrdiff_t>(comma) + 1, tag.end(), is_digit))
-    return "rank " + std::string(tag.substr(comma + 1));
+    return {.name = "rank " + std::string(tag.substr(comma + 1)), .is_rank = true};
   if (tag.empty() || tag.size() > 40 || tag.find_first_of(" ,[](){}\"'") != std::string_view::npos) return {};
-  if (!std::all_of(tag.begin(), tag.end(), is_digit)) return std::string(tag);
+  if (!std::all_of(tag.begin(), tag.end(), is_digit)) return {.name = std::string(tag)};
   // The number of a task stands before many lines, that of a line before one.
   const std::string mark = std::string(tag) + ": ";
   const std::size_t first = text.starts_with(mark) ? 0 : text.find("\n" + mark);
   const bool again = first != std::string_view::npos && text.find("\n" + mark, first + 1) != std::string_view::npos;
-  return again ? "task " + std::string(tag) : std::string();
+  return again ? LogWriter{.name = "task " + std::string(tag), .is_task = true} : LogWriter();
 }
 
 bool is_installed(const TracebackFrame& frame) {

@@ -7,11 +7,12 @@
 
 #include "sources/error_text/survey.h"
 #include "sources/error_text/traceback.h"
+#include "sources/text_notes.h"
 
 namespace faultline {
 
-// "rank 2", "task 0", "RayTrainWorker pid=101"; empty where the tag names no writer of a job.
-std::string writer_words(std::string_view text, std::string_view tag);
+// Empty where the tag names no writer of a job.
+LogWriter writer_of(std::string_view text, std::string_view tag);
 bool is_installed(const TracebackFrame& frame);  // of a package, not of the program
 std::uint64_t line_number(std::string_view text, std::size_t at);
 // "line 12, train.py:40: CUDA out of memory …"

@@ -39,7 +39,7 @@ struct Survey {
 
 // Of a kernel on the GPU: the process does nothing more on the device.
 inline bool ends_cuda(MessageKind kind) { return row_of(kind).ends_cuda; }
-// An Xid that only follows from another: work that is cleaned up (45, 43), or what would bring the device back (154).
+// An Xid that only follows from another.
 bool is_consequence(const ErrorMessage& message);
 
 // Of the allocator that TensorFlow and JAX share.

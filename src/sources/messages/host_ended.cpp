@@ -16,10 +16,10 @@ const KindRow kHostEndedKinds[] = {
      .rule = kHostMemory,
      .meaning = "The system killed the process because its container or job (cgroup) had used up its host memory "
                 "(RAM); GPU memory is not the problem",
-     .tries =
-         {"Raise the limit: docker run --memory, resources.limits.memory in Kubernetes, --mem in Slurm.",
-          "Or hold less RAM: fewer DataLoader workers, memory-mapped data, load the model with low_cpu_mem_usage=True.",
-          "Files in /dev/shm count against the same limit."},
+     .tries = {"Raise the limit: docker run --memory, resources.limits.memory in Kubernetes, --mem in Slurm.",
+               of_torch("Or hold less RAM: fewer DataLoader workers, memory-mapped data, load the model with "
+                        "low_cpu_mem_usage=True."),
+               "Files in /dev/shm count against the same limit."},
      .words = {{"memory cgroup out of memory", kAnywhereOrCode},
                {.text = "oomkilled", .stands = kAsErrorOrCode, .accepts = is_state_of_container},
                {"oom-kill event", kAnywhereOrCode},
@@ -44,8 +44,9 @@ const KindRow kHostEndedKinds[] = {
      .tries = {"See whether it was memory: dmesg -T | grep -i 'killed process' on the host; its last lines name the "
                "process and its size. Without such a line a scheduler, a time limit or a person killed it.",
                kWatchHost, kFewerWorkers,
-               "Loading a checkpoint: torch.load(..., mmap=True), or low_cpu_mem_usage=True; on one machine every rank "
-               "loads it."},
+               of_torch_since_2_1(
+                   "Loading a checkpoint: torch.load(..., mmap=True), or low_cpu_mem_usage=True; on one machine every "
+                   "rank loads it.")},
      .words = {{"signal 9 (sigkill) received by pid", kAnywhereOrCode, kWeak},
                {.text = "killed", .stands = kAsAccepted, .force = kWeak, .accepts = is_killed_line},
                {"failed (exitcode: -9)", kAnywhereOrCode, kWeak},
@@ -96,8 +97,8 @@ const KindRow kHostEndedKinds[] = {
                 "memory)",
      .tries =
          {"Enlarge the paging file (System, Advanced, Performance, Virtual memory), or let Windows manage its size.",
-          "Each DataLoader worker on Windows loads PyTorch's libraries anew, several GB of reserved memory each: fewer "
-          "num_workers.",
+          of_torch("Each DataLoader worker on Windows loads PyTorch's libraries anew, several GB of reserved memory "
+                   "each: fewer num_workers."),
           "Close what else holds memory: Task Manager, Details, Commit size."},
      .words = {{"the paging file is too small for this operation", kAsErrorOrCode}}},
     {.name = "host-session",

@@ -17,11 +17,15 @@ const KindRow kHostMemoryKinds[] = {
      .rule = kHostMemory,
      .meaning = "Host memory (RAM) ran out, not GPU memory: the request was for the CPU, so a larger GPU or "
                 "torch.cuda.empty_cache() changes nothing",
-     .tries = {"Request less at once at this line: a smaller array, pieces, numpy.memmap, or a smaller type; check the "
-               "extents if the size is absurd.",
-               "Loading a model: torch.load(..., mmap=True), low_cpu_mem_usage=True or safetensors keep it from being "
-               "in RAM twice.",
-               kWatchHost, kFewerWorkers},
+     .meaning_beyond_torch = "Host memory (RAM) ran out, not GPU memory: the request was for the CPU, so a larger GPU "
+                             "changes nothing",
+     .tries =
+         {"Request less at once at this line: a smaller array, pieces, numpy.memmap, or a smaller type; check the "
+          "extents if the size is absurd.",
+          of_torch_since_2_1(
+              "Loading a model: torch.load(..., mmap=True), low_cpu_mem_usage=True or safetensors keep it from being "
+              "in RAM twice."),
+          kWatchHost, kFewerWorkers},
      .words = {{.text = "defaultcpuallocator: can't allocate memory",
                 .stands = kAnywhereOrCode,
                 .reads = read_first_size},
@@ -76,8 +80,10 @@ const KindRow kHostMemoryKinds[] = {
      .confidence = kLikely,
      .meaning = "The system refused the process host memory (ENOMEM): RAM and swap are used up, the process has a "
                 "limit, or the kernel promises no more than there is; GPU memory is not the problem",
-     .tries = {"At os.fork, subprocess or the start of a DataLoader: a fork requests as much as the process has. Start "
-               "children while it is small, or use multiprocessing.set_start_method(\"spawn\"); fewer num_workers.",
+     .tries = {of_torch(
+                   "At os.fork, subprocess or the start of a DataLoader: a fork requests as much as the process has. "
+                   "Start children while it is small, or use multiprocessing.set_start_method(\"spawn\"); fewer "
+                   "num_workers."),
                "At an array or a file: request less at once, or use numpy.memmap; with many mappings (mmap) look at "
                "sysctl vm.max_map_count.",
                "ulimit -v, and sysctl vm.overcommit_memory (2 refuses early) show limits.", kWatchHost},

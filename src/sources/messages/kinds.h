@@ -118,6 +118,20 @@ struct MessageWords {
   void (*reads)(const ErrorPassage&, ErrorMessage&) = nullptr;  // what it states beside its form
 };
 
+// Whom something to try is of use to.
+enum class Suits : std::uint8_t {
+  kAll,
+  kTorch,         // programs of PyTorch
+  kTorchSince21,  // likewise, of its releases from 2.1 on
+  kWithoutNumber  // where the message lacks the number by which its rule says it exactly
+};
+struct MessageTry {
+  constexpr MessageTry() = default;
+  constexpr MessageTry(const char* words, Suits suits_whom = Suits::kAll) : what(words), suits(suits_whom) {}
+  std::string_view what;  // PROGRAM stands for the command
+  Suits suits = Suits::kAll;
+};
+
 struct KindRow {
   std::string_view name;                // in files
   MessageKind id = MessageKind::kNone;  // where code asks for this kind
@@ -126,15 +140,16 @@ struct KindRow {
   bool is_allocation = false;  // an allocation failed, rather than a kernel
   bool ends_cuda = false;      // of a kernel on the GPU: the process does nothing more on the device
   bool is_harmless = false;    // it is told only where nothing else is, as a note
-  bool is_of_kernel_log =
-      false;  // a line of the system's kernel (Xid, its killer), which tells of something of its own
+  // a line of the system's kernel (Xid, its killer), which tells of something of its own
+  bool is_of_kernel_log = false;
   Platform platform = Platform::kCuda;
   Library library = Library::kNone;
   LibraryFailure failure = LibraryFailure::kNone;
   std::string_view rule = {};
   Confidence confidence = Confidence::kProved;
   std::string_view meaning = {};               // empty: its rule makes the sentence from what is stated
-  std::array<std::string_view, 4> tries = {};  // PROGRAM stands for the command
+  std::string_view meaning_beyond_torch = {};  // where it is another for a program that has nothing of PyTorch
+  std::array<MessageTry, 4> tries = {};
   std::initializer_list<MessageWords> words = {};
 };
 

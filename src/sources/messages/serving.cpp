@@ -55,7 +55,8 @@ const KindRow kServingKinds[] = {
      .rule = kGpuMemory,
      .meaning =
          "The key-value cache that vLLM has room for is smaller than one request of the model's full length needs",
-     .tries = {"Set --max-model-len to at most the number of tokens that the message says can be stored.",
+     .tries = {without_number(
+                   "Set --max-model-len to at most the number of tokens that the message says can be stored."),
                "Or make room: a higher --gpu-memory-utilization, --kv-cache-dtype fp8, a quantised model, "
                "--tensor-parallel-size 2."},
      .words = {{.text = "tokens that can be stored in kv cache", .stands = kAsErrorOrCode, .reads = read_length},
@@ -68,7 +69,7 @@ const KindRow kServingKinds[] = {
      .meaning = "Less of the device is free than the share vLLM is set to take (gpu_memory_utilization): something "
                 "else holds the rest",
      .tries = {"See who holds it: nvidia-smi; most often it is an earlier server that never ended.",
-               "Or take less: --gpu-memory-utilization below the free part of the device."},
+               without_number("Or take less: --gpu-memory-utilization below the free part of the device.")},
      .words = {{.text = "is less than desired gpu memory utilization",
                 .stands = kAsErrorOrCode,
                 .reads = read_serving_start}}},
