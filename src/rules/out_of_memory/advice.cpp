@@ -182,6 +182,33 @@ void add_owner(const AdviceContext& context, Finding& finding) {
                        context.program);
 }
 
+// The device had room, and something kept the program from it.
+void add_unseen_limits(const AdviceContext& context, Finding& finding) {
+  if (context.message == nullptr || (!is_of_other(context) && !is_torch_before(*context.message, 2, 1))) {
+    add_try(finding,
+            "Look for torch.cuda.set_per_process_memory_fraction in the code and its libraries: PyTorch 2.1 to 2.4 "
+            "obey such a limit but do not print it.");
+  }
+  add_try(finding,
+          "Look for limits around the program: a MIG slice, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, a container's "
+          "GPU-sharing layer, WSL or Windows graphics memory.");
+  add_try(finding,
+          "Watch the device while it runs, another process may come and go: nvidia-smi "
+          "--query-gpu=memory.used --format=csv -lms 100");
+}
+
+void add_what_parts_causes(const AdviceContext& context, Finding& finding) {
+  if (context.message != nullptr) {
+    add_try(finding,
+            "To tell the causes apart: a recording has the bytes that the message rounds, and shows the pieces: "
+            "faultline run -- " +
+                context.program + "; nvidia-smi at that moment shows what other programs hold.");
+    add_unconfirmed_settings(context, finding);
+  }
+  add_smaller(context, finding);
+  add_empty_cache_truth(context, finding);
+}
+
 }  // namespace
 
 void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& finding) {
@@ -212,18 +239,7 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
       return add_try(finding,
                      "Check whether the text joins several messages or was edited, and whether --gpu names the "
                      "GPU that it ran on.");
-    case Story::kRoomLeft:
-      if (context.message == nullptr || (!is_of_other(context) && !is_torch_before(*context.message, 2, 1))) {
-        add_try(finding,
-                "Look for torch.cuda.set_per_process_memory_fraction in the code and its libraries: PyTorch 2.1 to 2.4 "
-                "obey such a limit but do not print it.");
-      }
-      add_try(finding,
-              "Look for limits around the program: a MIG slice, CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, a container's "
-              "GPU-sharing layer, WSL or Windows graphics memory.");
-      return add_try(finding,
-                     "Watch the device while it runs, another process may come and go: nvidia-smi "
-                     "--query-gpu=memory.used --format=csv -lms 100");
+    case Story::kRoomLeft: return add_unseen_limits(context, finding);
     case Story::kOthers:
     case Story::kBeforeStart:
     case Story::kUnseen:
@@ -248,16 +264,7 @@ void advise(const CauseVerdict& verdict, const AdviceContext& context, Finding& 
     case Story::kLentMemory:
     case Story::kLentRoom:
     case Story::kJustAbove: add_smaller(context, finding); return add_empty_cache_truth(context, finding);
-    case Story::kOpen:
-      if (context.message != nullptr) {
-        add_try(finding,
-                "To tell the causes apart: a recording has the bytes that the message rounds, and shows the pieces: "
-                "faultline run -- " +
-                    context.program + "; nvidia-smi at that moment shows what other programs hold.");
-        add_unconfirmed_settings(context, finding);
-      }
-      add_smaller(context, finding);
-      return add_empty_cache_truth(context, finding);
+    case Story::kOpen: return add_what_parts_causes(context, finding);
     case Story::kFreeUnknown:
       // Elsewhere a recording, which is made at CUDA's driver, cannot be advised.
       if (context.message == nullptr || platform_of(*context.message) == Platform::kCuda) return;

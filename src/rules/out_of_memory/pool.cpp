@@ -80,7 +80,7 @@ std::vector<Holder> holders_of(const Case& subject, const PoolFailure& failure) 
   std::stable_sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
   if (holders.size() <= kMostHolders) return holders;
   Holder rest;
-  rest.category = "the rest";
+  rest.category = kUnlistedLines;
   const std::size_t others = holders.size() - kMostHolders + 1;
   for (std::size_t at = kMostHolders - 1; at < holders.size(); ++at) {
     rest.bytes += holders[at].bytes;
