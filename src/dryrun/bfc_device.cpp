@@ -25,11 +25,11 @@ std::uint64_t budget_of(const BfcDeviceSpec& spec) {
 
 Result<BfcDeviceSpec> bfc_device_spec(std::string name, std::uint64_t capacity_bytes, std::uint64_t context_bytes,
                                       std::string_view framework, int compute_major, std::string_view changes) {
-  if (framework_named(framework) != Framework::kJax && framework_named(framework) != Framework::kTensorFlow)
+  const Framework named = framework_named(framework);
+  const bool is_jax = named == Framework::kJax;
+  if (!is_jax && named != Framework::kTensorFlow)
     return Error{fmt::format("'{}' is no framework with a BFC pool", framework), {}, {}};
-  BfcDeviceSpec spec{std::move(name), capacity_bytes, context_bytes, BfcFramework::kJax, {}, 1, false};
-  if (framework_named(framework) == Framework::kTensorFlow) spec.framework = BfcFramework::kTensorFlow;
-  const bool is_jax = spec.framework == BfcFramework::kJax;
+  BfcDeviceSpec spec{std::move(name), capacity_bytes, context_bytes, named, {}, 1, false};
   const Result<SettingChanges> parsed = parse_setting_changes(changes);
   if (!parsed) return parsed.error();
   const BfcTarget target{spec.framework, TargetGpu{capacity_bytes, compute_major}};
@@ -68,8 +68,7 @@ BfcDevice::BfcDevice(const BfcDeviceSpec& spec, Recorder& recorder)
   const auto state = [&](std::string_view what, std::string value) {
     recorder_.keep(writer.define_property(bfc_property(kPoolName, what), value));
   };
-  recorder_.keep(writer.define_property(
-      kPoolsFramework, file_name_of(spec_.framework == BfcFramework::kJax ? Framework::kJax : Framework::kTensorFlow)));
+  recorder_.keep(writer.define_property(kPoolsFramework, file_name_of(spec_.framework)));
   state("limit", std::to_string(spec_.settings.limit_bytes));
   state("growth", spec_.settings.growth ? "true" : "false");
   state("garbage_collection", spec_.settings.garbage_collection ? "true" : "false");

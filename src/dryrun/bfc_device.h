@@ -23,7 +23,7 @@ namespace faultline {
 struct BfcDeviceSpec {
   std::string name;
   std::uint64_t capacity_bytes = 0, context_bytes = 0;
-  BfcFramework framework = BfcFramework::kJax;
+  Framework framework = Framework::kJax;
   BfcSettings settings;
   // Of the device's memory, what the pool may take; 1 where its limit is counted otherwise.
   double share = 1;

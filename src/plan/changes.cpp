@@ -26,7 +26,7 @@ void add_settings(const Trace& trace, const Needs& needs, Plan& plan) {
   std::optional<std::pair<Needs, SettingChanges>> best_needs;
   const std::uint16_t device = trace.devices[needs.slot].index;
   std::vector<SettingChanges> settings = sensible_settings(trace, device);
-  if (needs.pool == BfcFramework::kJax) {
+  if (needs.pool == Framework::kJax) {
     // JAX takes one of the two names, and refuses both at once
     const auto chosen = trace.properties.find("dry-run.share_setting");
     const std::string name = chosen != trace.properties.end() ? chosen->second : "XLA_CLIENT_MEM_FRACTION";

@@ -37,12 +37,12 @@ std::uint64_t context_of(const Trace& trace, std::size_t slot) {
 }
 
 // The pool of TensorFlow or JAX, where the device has one.
-std::optional<BfcFramework> pool_of(const Trace& trace, std::size_t slot) {
+std::optional<Framework> pool_of(const Trace& trace, std::size_t slot) {
   const bool has_pool = std::any_of(trace.heaps.begin(), trace.heaps.end(), [&](const Heap& heap) {
     return heap.kind == HeapKind::kBfc && heap.device == trace.devices[slot].index;
   });
   if (!has_pool) return std::nullopt;
-  return pools_framework(trace) == Framework::kJax ? BfcFramework::kJax : BfcFramework::kTensorFlow;
+  return pools_framework(trace) == Framework::kJax ? Framework::kJax : Framework::kTensorFlow;
 }
 
 double share_in(std::string_view text, double otherwise) {
@@ -380,7 +380,7 @@ std::vector<PlanFit> fits_on_catalogue(const Needs& needs) {
   for (const GpuEntry& entry : gpu_catalogue()) {
     Needs there = needs;
     there.context_bytes = entry.gpu.context_bytes;
-    if (needs.pool == BfcFramework::kTensorFlow)
+    if (needs.pool == Framework::kTensorFlow)
       there.context_bytes = tensorflow_context_bytes({entry.gpu.capacity_bytes, entry.gpu.compute_major});
     const bool fits_at_most = there.most_needed_bytes() <= entry.gpu.capacity_bytes;
     fits.push_back({plan_gpu(entry.gpu), fits_at_most,

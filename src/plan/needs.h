@@ -40,7 +40,7 @@ struct Needs {
   bool is_estimated = false;
   NeedsEnd least, most;  // where something is estimated
   // Where TensorFlow's or JAX's pool is the allocator: segment_bytes is the smallest limit with which it serves all, and of a device it may take this share at most.
-  std::optional<BfcFramework> pool;
+  std::optional<Framework> pool;
   double share = 1;
   bool preallocates = false;  // it takes its share at once, so that what comes beside it has the rest of the device
   std::uint64_t allocated_bytes = 0,

@@ -26,7 +26,7 @@ std::vector<BfcSettings> recorded_settings(const BfcRecording& recording, const 
     if (found.limit_at_most) each.limit_bytes = std::min(each.limit_bytes, *found.limit_at_most);
     const std::string& name = recording.trace.heaps[recording.pools[pool].heap.index()].name;
     each.garbage_collection =
-        found.collects.value_or(recording.framework == BfcFramework::kTensorFlow && name.starts_with("GPU_"));
+        found.collects.value_or(recording.framework == Framework::kTensorFlow && name.starts_with("GPU_"));
     settings.push_back(each);
   }
   return settings;

@@ -8,7 +8,7 @@ namespace {
 struct Row {
   SettingChanges changes;
   bool proposed = false;
-  BfcFramework framework = BfcFramework::kTensorFlow;
+  Framework framework = Framework::kTensorFlow;
 };
 
 const std::vector<Row>& table() {
@@ -20,8 +20,8 @@ const std::vector<Row>& table() {
       {{{"internal_fragmentation_fraction", "0.01"}}, true},
       {{{"internal_fragmentation_fraction", "0.001"}}},
       {{{"TF_FORCE_GPU_ALLOW_GROWTH", "false"}, {"internal_fragmentation_fraction", "0.01"}}, true},
-      {{{"XLA_PYTHON_CLIENT_PREALLOCATE", "true"}}, true, BfcFramework::kJax},
-      {{{"XLA_PYTHON_CLIENT_PREALLOCATE", "false"}}, false, BfcFramework::kJax},
+      {{{"XLA_PYTHON_CLIENT_PREALLOCATE", "true"}}, true, Framework::kJax},
+      {{{"XLA_PYTHON_CLIENT_PREALLOCATE", "false"}}, false, Framework::kJax},
   };
   return kRows;
 }

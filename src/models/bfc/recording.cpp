@@ -65,7 +65,7 @@ std::uint32_t BfcRecording::main_pool() const {
 }
 
 std::optional<BfcRecording> bfc_recording(const Trace& trace, std::uint16_t device) {
-  BfcRecording recording{trace, device, BfcFramework::kTensorFlow, {}, {}, {}, 0};
+  BfcRecording recording{trace, device, Framework::kTensorFlow, {}, {}, {}, 0};
   recording.pool_of_heap.assign(trace.heaps.size(), kNoPool);
   recording.is_driver.assign(trace.heaps.size(), false);
   for (std::size_t index = 0; index < trace.heaps.size(); ++index) {
@@ -77,7 +77,7 @@ std::optional<BfcRecording> bfc_recording(const Trace& trace, std::uint16_t devi
       recording.is_driver[heap.below.index()] = true;
   }
   if (recording.pools.empty()) return std::nullopt;
-  if (pools_framework(trace) == Framework::kJax) recording.framework = BfcFramework::kJax;
+  if (pools_framework(trace) == Framework::kJax) recording.framework = Framework::kJax;
   const auto bound = static_cast<std::uint32_t>(std::min<std::size_t>(trace.events.size(), trace.allocation_count));
   recording.largest_allocation = bound;
   return recording;

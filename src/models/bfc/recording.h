@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kNoPool = ~std::uint32_t{0};
 struct BfcRecording {
   const Trace& trace;
   std::uint16_t device = 0;
-  BfcFramework framework = BfcFramework::kTensorFlow;
+  Framework framework = Framework::kTensorFlow;
   struct Pool {
     HeapId heap, driver_heap;
     StatedPool stated;

@@ -115,7 +115,7 @@ std::uint64_t share_of(std::uint64_t capacity_bytes, double fraction) {
 Status apply_changes(BfcSettings& settings, const BfcTarget& target, const SettingChanges& changes) {
   if (target.gpu) {
     const std::uint64_t free = free_at_start(*target.gpu);
-    settings.limit_bytes = target.framework == BfcFramework::kJax
+    settings.limit_bytes = target.framework == Framework::kJax
                                ? share_of(target.gpu->capacity_bytes, kJaxShare)
                                : free - std::min(free, tensorflow_reserve_bytes(free, target.gpu->compute_major));
   }
@@ -132,8 +132,8 @@ const std::vector<std::string_view>& bfc_setting_names() {
   return kNames;
 }
 
-std::string written(const BfcSettings& settings, BfcFramework framework) {
-  const bool is_jax = framework == BfcFramework::kJax;
+std::string written(const BfcSettings& settings, Framework framework) {
+  const bool is_jax = framework == Framework::kJax;
   std::string text =
       is_jax ? fmt::format("{}={}", kPreallocate, !settings.growth) : fmt::format("{}={}", kGrowth, settings.growth);
   if (!is_jax || settings.garbage_collection) text += fmt::format(",{}={}", kCollection, settings.garbage_collection);

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "models/replay.h"
+#include "trace/framework.h"
 
 namespace faultline {
 
@@ -36,8 +37,6 @@ struct BfcSettings {
   friend bool operator==(const BfcSettings&, const BfcSettings&) = default;
 };
 
-enum class BfcFramework : std::uint8_t { kTensorFlow, kJax };
-
 // What TensorFlow leaves to the driver and to libraries of what is free when it starts: by how much that is, and by the GPU's generation.
 std::uint64_t tensorflow_reserve_bytes(std::uint64_t free_bytes, int compute_major);
 // What is not the pool's on a GPU that nothing else uses: the context, and that reserve, which is none where the program itself limits the pool; of a tiny GPU half at most.
@@ -50,13 +49,13 @@ inline constexpr std::uint64_t kBfcContextAtStart = 106 * kMiB;
 
 // What the changes of a what-if say about a pool on a device of that size; `gpu` is the device's figures, where they are known.
 struct BfcTarget {
-  BfcFramework framework = BfcFramework::kTensorFlow;
+  Framework framework = Framework::kTensorFlow;  // or kJax
   std::optional<TargetGpu> gpu;
 };
 Status apply_changes(BfcSettings& settings, const BfcTarget& target, const SettingChanges& changes);
 
 const std::vector<std::string_view>& bfc_setting_names();
 // "TF_FORCE_GPU_ALLOW_GROWTH=true,memory_limit=256": as --set takes it; a limit that is no whole number of MiB is rounded, "memory_limit=13757.25".
-std::string written(const BfcSettings& settings, BfcFramework framework);
+std::string written(const BfcSettings& settings, Framework framework);
 
 }  // namespace faultline

@@ -8,7 +8,7 @@ namespace {
 // "Created device … with 13757 MB memory": a T4 whose driver leaves 14,913 MiB.
 TEST(BfcSettings, TheLimitOfTensorFlowIsWhatItPrints) {
   BfcSettings settings;
-  ASSERT_TRUE(apply_changes(settings, {BfcFramework::kTensorFlow, TargetGpu{14913 * kMiB, 7}}, {}).ok());
+  ASSERT_TRUE(apply_changes(settings, {Framework::kTensorFlow, TargetGpu{14913 * kMiB, 7}}, {}).ok());
   EXPECT_EQ(settings.limit_bytes / kMiB, 13757u);
 }
 
@@ -21,12 +21,12 @@ TEST(BfcSettings, TheReserveFollowsTheGeneration) {
 
 TEST(BfcSettings, SharesAreOfTheWholeDevice) {
   BfcSettings settings;
-  const BfcTarget jax{BfcFramework::kJax, TargetGpu{16 * kGiB, 8}};
+  const BfcTarget jax{Framework::kJax, TargetGpu{16 * kGiB, 8}};
   ASSERT_TRUE(apply_changes(settings, jax, {}).ok());
   EXPECT_EQ(settings.limit_bytes, 12 * kGiB);
   ASSERT_TRUE(apply_changes(settings, jax, {{"XLA_CLIENT_MEM_FRACTION", "0.5"}}).ok());
   EXPECT_EQ(settings.limit_bytes, 8 * kGiB);
-  ASSERT_TRUE(apply_changes(settings, {BfcFramework::kTensorFlow, TargetGpu{16 * kGiB, 8}},
+  ASSERT_TRUE(apply_changes(settings, {Framework::kTensorFlow, TargetGpu{16 * kGiB, 8}},
                             {{"per_process_gpu_memory_fraction", "0.25"}})
                   .ok());
   EXPECT_EQ(settings.limit_bytes, 4 * kGiB);
@@ -38,9 +38,9 @@ TEST(BfcSettings, EveryNameIsTakenAndWrittenBack) {
     settings.limit_bytes = 64 * kGiB;
     const bool is_switch = name.find("GROWTH") != name.npos || name.find("COLLECTION") != name.npos ||
                            name.find("PREALLOCATE") != name.npos;
-    const BfcTarget target{BfcFramework::kTensorFlow, TargetGpu{16 * kGiB, 8}};
+    const BfcTarget target{Framework::kTensorFlow, TargetGpu{16 * kGiB, 8}};
     EXPECT_TRUE(apply_changes(settings, target, {{std::string(name), is_switch ? "false" : "0.5"}}).ok()) << name;
-    const auto changes = parse_setting_changes(written(settings, BfcFramework::kTensorFlow));
+    const auto changes = parse_setting_changes(written(settings, Framework::kTensorFlow));
     ASSERT_TRUE(changes.ok());
     BfcSettings again;
     ASSERT_TRUE(apply_changes(again, {}, *changes).ok());
