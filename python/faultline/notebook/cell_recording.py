@@ -13,14 +13,13 @@ import time
 
 from ..explanation import explain_exception, explain_path
 from ..report import Report, Section, call
+from ..rule_names import SHOWS_HOLDERS
 from ..run.exceptions import kind_of
 from ..run.jax_looks import failure_profile_name
 from ..run.process import Process, describe, words_of
 from .kept_alive import section_of
 from .torch_history import TorchHistory
 from .watched_cell import why_nothing
-
-_ABOUT_MEMORY = ("memory/out-of-memory", "memory/leak", "memory/fragmentation")
 
 
 class CellRecording:
@@ -69,7 +68,7 @@ class CellRecording:
             return said
         rules = {finding["rule"] for finding in content["findings"]}
         sections = [self._what_was_not_seen()]
-        if rules.intersection(_ABOUT_MEMORY) or (problem is not None and kind_of(problem) == "memory"):
+        if rules & SHOWS_HOLDERS or (problem is not None and kind_of(problem) == "memory"):
             sections.append(section_of(self._session.shell, cells))
         return Report(content, tuple(section for section in sections if section is not None))
 
