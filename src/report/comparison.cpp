@@ -1,7 +1,6 @@
 #include "report/comparison.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <tuple>
 
@@ -33,7 +32,7 @@ void most_first(Items& items, Bytes bytes) {
 
 // What the unlisted rows of an account can hold of a line that the other side lists: each of its categories is one row.
 std::uint64_t most_unlisted(const PeakAccount& account, const HeldLine* here, const HeldLine& there) {
-  if (account.unlisted_lines == 0 || there.is_remainder) return 0;
+  if (!account.has_unlisted || there.is_remainder) return 0;
   std::uint64_t most = 0;
   for (const auto& category : there.categories) {
     const bool is_listed = here != nullptr && std::any_of(here->categories.begin(), here->categories.end(),
@@ -87,7 +86,7 @@ std::vector<NamedChange> category_changes(const PeakAccount& before, const PeakA
     for (const auto& [name, bytes] : line.categories) all[name].before = capped_sum(all[name].before, bytes);
   for (const HeldLine& line : after.lines)
     for (const auto& [name, bytes] : line.categories) all[name].after = capped_sum(all[name].after, bytes);
-  if (before.unlisted_lines != 0 || after.unlisted_lines != 0)
+  if (before.has_unlisted || after.has_unlisted)
     all["of lines that are not listed"] = {before.unlisted_bytes, after.unlisted_bytes};
   return changes_of(all);
 }
@@ -134,7 +133,7 @@ PeakAccount peak_account(const DeviceReport& device) {
     told = capped_sum(told, holder.bytes);
     if (holder.category == kUnlistedLines) {
       account.unlisted_bytes = capped_sum(account.unlisted_bytes, holder.bytes);
-      account.unlisted_lines += std::max<std::uint64_t>(std::strtoull(holder.detail.c_str(), nullptr, 10), 1);
+      account.has_unlisted = true;
       continue;
     }
     const auto [at, is_new] = known.try_emplace(key_of(holder.location, holder.detail), account.lines.size());
@@ -159,7 +158,7 @@ PeakChange compare_peaks(const PeakAccount& before, const PeakAccount& after, co
   change.reserved = {before.reserved, after.reserved};
   change.unlisted = {before.unlisted_bytes, after.unlisted_bytes};
   const bool is_one_sided = before.allocated == 0 || after.allocated == 0;
-  const auto is_empty = [](const PeakAccount& account) { return account.lines.empty() && account.unlisted_lines == 0; };
+  const auto is_empty = [](const PeakAccount& account) { return account.lines.empty() && !account.has_unlisted; };
   if (!(is_one_sided && is_empty(before) && is_empty(after))) change.categories = category_changes(before, after);
   if ((!before.has_lines() && before.allocated != 0) || (!after.has_lines() && after.allocated != 0)) return change;
 

@@ -52,7 +52,8 @@ struct HeldLine {
 struct PeakAccount {
   std::uint64_t allocated = 0, reserved = 0;
   std::vector<HeldLine> lines;  // most bytes first; they and what is not listed add up to allocated
-  std::uint64_t unlisted_bytes = 0, unlisted_lines = 0;
+  std::uint64_t unlisted_bytes = 0;
+  bool has_unlisted = false;
   std::uint64_t least_listed_bytes = 0;  // of the report's rows: none that is not listed is larger
   bool has_lines() const;                // at least one place is known
 };

@@ -75,6 +75,32 @@ void print_plot_line(Page& page, const std::string& label, const std::vector<Cel
   page.line(pieces);
 }
 
+// Under the axis: the peak at its column, and how much was recorded at the end.
+void print_below(Page& page, const DeviceReport& device, int label_columns, int plot_columns, int peak_column) {
+  const std::string peak_text = fmt::format("{} peak {}", page.glyph("▲", "^"), format_bytes(device.peak_allocated));
+  const double span_ns =
+      static_cast<double>(device.curve.back().time_ns) - static_cast<double>(device.curve.front().time_ns);
+  const std::string end_text = fmt::format("{} events", format_count(device.event_count)) +
+                               (span_ns > 0 ? " over " + format_duration(span_ns) : "");
+  const int peak_columns = display_width(peak_text), end_columns = display_width(end_text);
+  const bool to_left = peak_column + peak_columns > plot_columns;
+  const int peak_at = to_left ? std::max(0, peak_column + 1 - peak_columns) : peak_column;
+  const std::string shown_peak =
+      to_left ? fmt::format("peak {} {}", format_bytes(device.peak_allocated), page.glyph("▲", "^")) : peak_text;
+  const std::string margin(static_cast<std::size_t>(label_columns + 2), ' ');
+  const std::string before(static_cast<std::size_t>(peak_at), ' ');
+  const int end_at = plot_columns - end_columns;
+  if (peak_at + peak_columns + 2 <= end_at) {
+    const std::string between(static_cast<std::size_t>(end_at - peak_at - peak_columns), ' ');
+    page.line({{margin + before}, {shown_peak, Style::kStrong}, {between + end_text, Style::kDim}});
+  } else if (end_columns + 2 <= peak_at) {
+    page.line({{margin + pad_right(end_text, peak_at), Style::kDim}, {shown_peak, Style::kStrong}});
+  } else {
+    page.line({{margin + before}, {shown_peak, Style::kStrong}});
+    page.line({{margin + pad_left(end_text, plot_columns), Style::kDim}});
+  }
+}
+
 }  // namespace
 
 void print_memory_picture(Page& page, const DeviceReport& device) {
@@ -134,29 +160,7 @@ void print_memory_picture(Page& page, const DeviceReport& device) {
   std::string axis;
   for (int at = 0; at < plot_columns; ++at) axis += at == peak_column ? page.glyph("▲", "^") : page.glyph("─", "-");
   page.line({{pad_left("0", label_columns) + " " + std::string(page.glyph("└", "+")) + axis, Style::kDim}});
-
-  const std::string peak_text = fmt::format("{} peak {}", page.glyph("▲", "^"), format_bytes(device.peak_allocated));
-  const double span_ns =
-      static_cast<double>(device.curve.back().time_ns) - static_cast<double>(device.curve.front().time_ns);
-  const std::string end_text = fmt::format("{} events", format_count(device.event_count)) +
-                               (span_ns > 0 ? " over " + format_duration(span_ns) : "");
-  const int peak_columns = display_width(peak_text), end_columns = display_width(end_text);
-  const bool to_left = peak_column + peak_columns > plot_columns;
-  const int peak_at = to_left ? std::max(0, peak_column + 1 - peak_columns) : peak_column;
-  const std::string shown_peak =
-      to_left ? fmt::format("peak {} {}", format_bytes(device.peak_allocated), page.glyph("▲", "^")) : peak_text;
-  const std::string margin(static_cast<std::size_t>(label_columns + 2), ' ');
-  const std::string before(static_cast<std::size_t>(peak_at), ' ');
-  const int end_at = plot_columns - end_columns;
-  if (peak_at + peak_columns + 2 <= end_at) {
-    const std::string between(static_cast<std::size_t>(end_at - peak_at - peak_columns), ' ');
-    page.line({{margin + before}, {shown_peak, Style::kStrong}, {between + end_text, Style::kDim}});
-  } else if (end_columns + 2 <= peak_at) {
-    page.line({{margin + pad_right(end_text, peak_at), Style::kDim}, {shown_peak, Style::kStrong}});
-  } else {
-    page.line({{margin + before}, {shown_peak, Style::kStrong}});
-    page.line({{margin + pad_left(end_text, plot_columns), Style::kDim}});
-  }
+  print_below(page, device, label_columns, plot_columns, peak_column);
 }
 
 }  // namespace faultline
