@@ -48,11 +48,6 @@ MAY_BE_LONG = {
     "src/confine/file_layer_walk.cpp FileLayer::find",  # a path's walk, step by step as the kernel does it
     "src/sources/torch_snapshot/pickle_reader.cpp Reader::common_run",  # the loop over a pickle's opcodes
     "src/plan/plan_fields.h fields",
-    "src/plan/verdict.cpp describe",
-    "src/report/memory_picture.cpp print_memory_picture",
-    "src/rules/out_of_memory/advice.cpp advise",
-    "src/rules/out_of_memory/pool_message.cpp judge_jax",
-    "src/sources/error_text/survey.cpp survey",
 }
 
 
@@ -219,6 +214,13 @@ def check_rules():
                 yield f"{name} has the name {rule}, which stands in src/sources/rule_names.h"
         for comparison in re.findall(r"[!=]= rule_name::k\w+|rule_name::k\w+ [!=]=", text):
             yield f"{name} asks for a rule by its name ({comparison.strip('!= ')}): a trait in src/rules/registry.h says what is meant"
+    named = re.compile(r'"((?:%s)/[a-z-]+)"' % "|".join(sorted({rule.partition("/")[0] for rule in rules})))
+    for path in sorted((ROOT / "python").rglob("*.py")):
+        for rule in named.findall(path.read_text()):
+            if path.name != "rule_names.py":
+                yield f"{path.relative_to(ROOT)} has the name {rule}, which stands in python/faultline/rule_names.py"
+            elif rule not in rules:
+                yield f"{path.relative_to(ROOT)} names {rule}, which is not registered"
 
 
 def check_functions():

@@ -19,6 +19,7 @@ from . import growth_of_runs
 from ._file_owner import is_library
 from .expected_failures import hear_expected
 from .growth_of_runs import GROWS, UNCLEAR, WARM_UP
+from .rule_names import OUT_OF_MEMORY
 
 _MOST_OUTPUT = 20_000
 _LINES_TOLD = 5
@@ -382,7 +383,7 @@ def _is_kept(sizes: list[int]) -> bool:
 def _went_on_after(report: dict, told: dict) -> tuple[str, list[str]] | None:
     """Requests that were refused, which the test did not expect and went on after: words, and what was asked for with its lines."""
     count, expected = report["plan"].get("caught_failures", 0), told["expected"]
-    found = [one for one in report["findings"] if one["rule"] == "memory/out-of-memory"]
+    found = [one for one in report["findings"] if one["rule"] == OUT_OF_MEMORY]
     others = [
         one
         for one in found
@@ -417,7 +418,7 @@ def _raise_again(told: dict) -> None:
 
 
 def _uses_no_gpu(plan: dict) -> bool:
-    return plan["verdict"] == "not-planned" and plan.get("unplanned", "").startswith("nothing was seen on the GPU")
+    return plan["verdict"] == "not-planned" and plan.get("nothing_seen", False)
 
 
 def _why_unsure(plan: dict) -> str:

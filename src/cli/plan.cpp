@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <filesystem>
 
+#include "base/byte_stream.h"
 #include "base/given_size.h"
 #include "base/units.h"
 #include "cli/options.h"
@@ -24,6 +26,8 @@
 #include "report/plan_summary.h"
 #include "rules/line_words.h"
 #include "sources/input.h"
+#include "sources/run_folder/run_folder.h"
+#include "sources/written_report/written_report.h"
 
 namespace faultline::cli {
 namespace {
@@ -92,6 +96,22 @@ struct Held {
   AllowedGrowth allowed;
 };
 
+// `is_other`: it can be read, and has something else in it than a report or a run. What is wrong with that is of no use to who compares.
+Result<Input> open_base(const std::string& path, bool& is_other) {
+  std::error_code problem;
+  if (path != "-" && std::filesystem::is_directory(path, problem)) {
+    is_other = ::access(path.c_str(), R_OK | X_OK) == 0 && !holds_run(path);
+    return open_input(path);
+  }
+  Result<ByteStream> stream = ByteStream::open(path);
+  if (!stream) return stream.error();
+  constexpr std::size_t kEnoughToKnowAReport = 256;
+  const Result<const std::uint8_t*> head = stream->more(stream->begin(), kEnoughToKnowAReport);
+  if (!head) return head.error();
+  is_other = stream->begin() != stream->end() && !looks_like_report({stream->begin(), stream->end()});
+  return open_input(*stream, path);
+}
+
 // Before anything is run: a base that says nothing is not worth a plan.
 Result<Held> held_against(const PlanArguments& arguments, const std::vector<Gpu>& gpus) {
   Held held;
@@ -108,10 +128,9 @@ Result<Held> held_against(const PlanArguments& arguments, const std::vector<Gpu>
       parse_allowed_growth(arguments.may_grow.empty() ? kMayGrow : std::string_view(arguments.may_grow));
   if (!allowed) return Error{"--may-grow: " + allowed.error().message(), {}, {}};
   held.allowed = std::move(*allowed);
-  Result<Input> input = open_input(arguments.compare);
-  // what it is not, and how to make that, is of other inputs; that it is empty or cut holds of a report too
-  if (!input && (!input.error().next.empty() || input.error().what.find("snapshot") != std::string::npos) &&
-      (arguments.compare == "-" || ::access(arguments.compare.c_str(), R_OK) == 0))
+  bool is_other = false;
+  Result<Input> input = open_base(arguments.compare, is_other);
+  if (!input && is_other)
     return Error{"--compare: " + arguments.compare +
                      ": this is no report of a plan; write one with faultline plan --format json -- …",
                  {},

@@ -118,9 +118,14 @@ void mark(Recorder& recorder, EventKind kind, std::uint32_t extra, std::uint32_t
   recorder.append(event);
 }
 
+thread_local std::string no_trace;  // why the last handle could not be opened, where that was its trace's file
+
 std::unique_ptr<faultline_dryrun> new_handle(const char* trace_path, char* error_text, std::uint64_t error_bytes) {
   auto recorder = Recorder::create(or_empty(trace_path));
-  if (!recorder) return copy_text(recorder.error().message(), error_text, error_bytes), nullptr;
+  if (!recorder) {
+    no_trace = recorder.error().what;
+    return copy_text(recorder.error().message(or_empty(trace_path)), error_text, error_bytes), nullptr;
+  }
   count_forks();
   auto handle = std::make_unique<faultline_dryrun>();
   handle->forks_at_open = forks.load(std::memory_order_relaxed);
@@ -157,6 +162,7 @@ extern "C" {
 faultline_dryrun* faultline_open(const char* trace_path, const char* device_name, uint64_t capacity_bytes,
                                  uint64_t context_bytes, const char* alloc_conf, const char* torch_version,
                                  char* error_text, uint64_t error_bytes) {
+  no_trace.clear();
   copy_text("", error_text, error_bytes);
   try {
     auto spec = device_spec(or_empty(device_name), capacity_bytes, context_bytes, or_empty(alloc_conf),
@@ -175,6 +181,7 @@ faultline_dryrun* faultline_open(const char* trace_path, const char* device_name
 faultline_dryrun* faultline_open_pool(const char* trace_path, const char* device_name, uint64_t capacity_bytes,
                                       uint64_t context_bytes, const char* framework, int32_t compute_major,
                                       const char* settings, char* error_text, uint64_t error_bytes) {
+  no_trace.clear();
   copy_text("", error_text, error_bytes);
   try {
     auto spec = bfc_device_spec(or_empty(device_name), capacity_bytes, context_bytes, or_empty(framework),
@@ -213,6 +220,10 @@ void faultline_close(faultline_dryrun* handle) {
     recorder.finish();
   });
   if (is_whole) delete handle;
+}
+
+uint64_t faultline_no_trace(char* error_text, uint64_t error_bytes) {
+  return copy_text(no_trace, error_text, error_bytes);
 }
 
 uint64_t faultline_error(faultline_dryrun* handle, char* error_text, uint64_t error_bytes) {

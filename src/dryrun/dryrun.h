@@ -47,6 +47,9 @@ FAULTLINE_API faultline_dryrun* faultline_open_pool(const char* trace_path, cons
                                                     const char* framework, int32_t compute_major, const char* settings,
                                                     char* error_text, uint64_t error_bytes);
 
+/* Where the last faultline_open or faultline_open_pool of this thread could not make the trace's file: why, as a clause. Returns its length, 0 where it was something else or nothing. */
+FAULTLINE_API uint64_t faultline_no_trace(char* error_text, uint64_t error_bytes);
+
 /* A further device, with the settings of the first; returns its number. */
 FAULTLINE_API uint32_t faultline_add_device(faultline_dryrun* handle, const char* device_name, uint64_t capacity_bytes,
                                             uint64_t context_bytes);

@@ -38,6 +38,9 @@ TEST(DryRunOpen, RefusesAFileThatCannotBeMadeAndNamesIt) {
   const TemporaryFolder folder;
   const std::string nowhere = folder / "missing/trace";
   EXPECT_NE(refusal(nowhere, "").find(nowhere), std::string::npos);
+  std::array<char, 200> why{};
+  EXPECT_NE(faultline_no_trace(why.data(), why.size()), 0u);
+  EXPECT_EQ(std::string(why.data()), "the trace file cannot be created: No such file or directory");
   write_bytes(folder / "there", {1, 2, 3});
   EXPECT_NE(refusal(folder / "there", "").find("there"), std::string::npos);
   EXPECT_EQ(read_bytes(folder / "there"), (std::vector<std::uint8_t>{1, 2, 3}));

@@ -20,7 +20,7 @@ ThreadId this_thread() {
 
 Result<std::unique_ptr<Recorder>> Recorder::create(const std::string& path) {
   Result<std::unique_ptr<TraceFile>> file = TraceFile::create(path);
-  if (!file) return Error{file.error().message(path), {}, {}};
+  if (!file) return file.error();
   return std::unique_ptr<Recorder>(new Recorder(std::move(*file)));
 }
 

@@ -4,10 +4,11 @@
 #include <charconv>
 #include <map>
 
+#include "trace/marks.h"
+
 namespace faultline {
 
 std::vector<CutLoop> cut_loops_of(const Trace& trace, std::size_t least) {
-  constexpr std::string_view kMark = "round of loop ";
   std::map<std::uint32_t, CutLoop> found;  // by the mark's name
   for (std::uint32_t at = 0; at < trace.events.size(); ++at) {
     const Event& event = trace.events[at];
@@ -15,9 +16,9 @@ std::vector<CutLoop> cut_loops_of(const Trace& trace, std::size_t least) {
     auto known = found.find(event.extra);
     if (known == found.end()) {
       const std::string_view name = trace.strings.at(StringId(event.extra));
-      if (!name.starts_with(kMark)) continue;
+      if (!name.starts_with(kRoundMark)) continue;
       known = found.try_emplace(event.extra).first;
-      std::from_chars(name.data() + kMark.size(), name.data() + name.size(), known->second.number);
+      std::from_chars(name.data() + kRoundMark.size(), name.data() + name.size(), known->second.number);
     }
     known->second.marks.push_back(at);
   }

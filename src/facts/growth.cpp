@@ -9,7 +9,7 @@
 #include "facts/cut_loops.h"
 #include "facts/growth_finder.h"
 #include "facts/growth_in_place.h"
-#include "trace/look_mark.h"
+#include "trace/marks.h"
 
 namespace faultline {
 namespace {

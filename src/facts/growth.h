@@ -68,9 +68,6 @@ struct Growth {
 };
 
 // What is let go after it the dry run's stop let go, and not the program. kNever: the program was not stopped.
-inline constexpr std::string_view kStopMark = "dry run stopped";  // the name of an operation
-// Of another: what is allocated until it ends is the results of one call, however many.
-inline constexpr std::string_view kCallMark = "results of one call";
 std::uint32_t stop_of(const Trace& trace);
 
 // `end`: the moment to judge at, a failure or the last event.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "facts/from_host.h"
 
 namespace faultline {
 
@@ -29,9 +30,7 @@ AlikeRounds alike_rounds(const Trace& trace, const HeapUses& uses, const Lifetim
       continue;
     }
     if (found.rounds == 0) continue;
-    const Tensor& tensor = trace.tensors.at(TensorId(event.extra));
-    found.load |=
-        trace.strings.at(tensor.op) == "aten::_to_copy" && trace.strings.at(tensor.operands).ends_with("@cpu");
+    found.load |= is_from_host(trace, event);
     if (stays && last_keeping != found.rounds) last_keeping = found.rounds, ++keeping_others;
     ++count;
     const std::uint64_t what = hash_onto(hash_number(event.stack.value), event.size_bytes);

@@ -1,6 +1,7 @@
 // Rounds of a loop, or layers of one pass, weights and their gradients, something that was filled once?
 #include <algorithm>
 
+#include "facts/from_host.h"
 #include "facts/growth_alike.h"
 #include "facts/growth_finder.h"
 
@@ -127,8 +128,7 @@ bool GrowthFinder::is_from_host(const Growth& growth) const {
   bool all = true;
   for_each_allocation([&](AllocationId, const Lifetime& life, const Event& birth) {
     if (!all || birth.stack != growth.stacks.front().stack || life.released <= end_) return;
-    const Tensor& tensor = trace_.tensors.at(TensorId(birth.extra));
-    all = trace_.strings.at(tensor.op) == "aten::_to_copy" && trace_.strings.at(tensor.operands).ends_with("@cpu");
+    all = faultline::is_from_host(trace_, birth);
   });
   return all;
 }

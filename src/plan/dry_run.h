@@ -41,6 +41,23 @@ struct RisingLoop {
   std::uint64_t rounds = 0;  // in all; 0: not known
 };
 
+// Why a dry run could not begin.
+struct Unsupported {
+  enum Of : std::uint8_t {
+    kProgram,
+    kFramework,  // as it is installed: real numbers would not help
+    kFolder,     // of the run: it takes no trace
+  };
+  std::string why;  // empty: it began
+  Of of = kProgram;
+};
+
+// Why PyTorch could not be imported.
+struct ImportTrouble {
+  std::string why;            // empty: it could, or nobody tried
+  bool is_under_way = false;  // whoever ended the process knows why it did not come to its end
+};
+
 // What one process of the program left.
 struct ProcessSummary {
   std::string trace;            // path
@@ -65,21 +82,22 @@ struct ProcessSummary {
   std::vector<std::string> uses;                 // what the program does by itself: autocast, checkpoint, foreach, …
   std::map<std::string, std::string> changes;    // what was changed, in words
   std::vector<std::string> edited_remedies;      // what was changed by edits of the source
-  std::vector<Edit> edited;                      // all of them together, kMany as it was asked for
+  std::vector<Edit> edited;                      // all of them together, kManyPlace as it was asked for
   std::vector<std::string> phases;               // it came to, in their order
   std::vector<std::string> not_reached;          // what its own files have and it did not come to
   std::vector<Offer> offers;                     // remedies that apply to what it did
   std::vector<Offer> number_offers;              // of numbers wherever they stand: without values
   std::map<std::string, std::uint64_t> lasting;  // bytes that stay from step to step: parameters, gradients, optimizer
   std::vector<ProgramNumber> numbers;            // batches and lengths that its own files have
-  std::vector<Edit> accumulation;                // of its loop, with kMany in the place of the number of batches
+  std::vector<Edit> accumulation;                // of its loop, with kManyPlace in the place of the number of batches
   std::vector<std::uint64_t> token_lengths;      // of what it looked up in embeddings
   std::uint64_t vary_value = 0;                  // the number as the program has it, and where
   std::string vary_where;
-  std::string unsupported;
+  Unsupported unsupported;
   std::string unplanned, unplanned_line;  // what could not be planned first, also where the program went on after it
-  std::string asked_free_line;            // where the program asked how much memory is free; empty: it did not
-  std::string stand_in_line;            // where it last read a value that was not computed, if its end may come of that
+  std::uint64_t uses_gpus = 0;  // so many of them, where that is what could not be planned: more than the plan has
+  std::string asked_free_line;  // where the program asked how much memory is free; empty: it did not
+  std::string stand_in_line;    // where it last read a value that was not computed, if its end may come of that
   bool last_was_out_of_memory = false;  // nothing was served after the last failure
   // an exception that came of an out-of-memory ended it; or it caught one, took nothing more and ended with a failing status
   bool ended_out_of_memory = false;
@@ -97,8 +115,8 @@ struct DryRunResult {
   bool out_of_time = false;               // it was ended because it had not ended by itself
   std::vector<ProcessSummary> processes;  // see most_needing_first
   PlanEffects effects;
-  std::string import_trouble;  // why PyTorch could not be imported, in a process of it
-  std::string log;             // what it printed, of a run that was kept quiet; empty: it is not kept
+  ImportTrouble import_trouble;  // in a process of it
+  std::string log;               // what it printed, of a run that was kept quiet; empty: it is not kept
   const ProcessSummary* main() const { return processes.empty() ? nullptr : &processes.front(); }
   // On a machine that has nothing else to do: a busy one offers the same.
   double working_seconds() const { return cpu_seconds > 0 ? std::min(seconds, cpu_seconds) : seconds; }
@@ -131,7 +149,7 @@ struct Attempt {
   std::uint64_t ranks = 0;    // another number of ranks; 0: as the first run
   // Of changes, and of `vary` under its own name, those that are edits of the source: they are made in place of them where they go together.
   std::map<std::string, std::vector<Edit>> edits = {};
-  std::uint64_t many = 1;  // what kMany in them stands for: batches that make a step
+  std::uint64_t many = 1;  // what kManyPlace in them stands for: batches that make a step
 };
 
 // The changes of a run that are edits of the source.

@@ -158,27 +158,20 @@ void try_what_helps(const PlanQuestion& question, const DryRunResult& first, con
 
 std::string nothing_planned(const PlanQuestion& question, const DryRunResult& first) {
   for (const ProcessSummary& process : first.processes) {
-    if (process.unsupported.empty()) continue;
-    // not the program's: the run's folder has no room, or cannot be written
-    for (const std::string_view words : {"no room for more of the trace", "the trace file cannot be "}) {
-      if (const std::size_t at = process.unsupported.find(words); at != std::string::npos)
-        return fmt::format("nothing was planned: {}. Give another folder with -o, or make room there",
-                           process.unsupported.substr(0, process.unsupported.find(". ", at)));
-    }
-    return "this program cannot be dry-run: " + process.unsupported +
-           (question.real || process.unsupported.starts_with("PyTorch ") || process.unsupported.starts_with("JAX ") ||
-                    process.unsupported.starts_with("TensorFlow ")
-                ? ""
-                : ". --real runs it with real numbers instead, which is slower");
+    const Unsupported& unsupported = process.unsupported;
+    if (unsupported.why.empty()) continue;
+    if (unsupported.of == Unsupported::kFolder)
+      return fmt::format("nothing was planned: {}. Give another folder with -o, or make room there", unsupported.why);
+    const bool real_helps = !question.real && unsupported.of == Unsupported::kProgram;
+    return "this program cannot be dry-run: " + unsupported.why +
+           (real_helps ? ". --real runs it with real numbers instead, which is slower" : "");
   }
   const ProcessSummary* main = first.main();
   if (main != nullptr && !main->trace.empty()) return {};
-  // whoever ends it while PyTorch is imported knows why it did not come to its end
-  if ((first.interrupted || first.out_of_time) && first.import_trouble.starts_with("PyTorch's import "))
+  if ((first.interrupted || first.out_of_time) && first.import_trouble.is_under_way)
     return "nothing was planned: PyTorch was still being imported";
-  if (!first.import_trouble.empty())
-    return "nothing was planned: " + first.import_trouble +
-           (first.status > 128 ? fmt::format(" (signal {})", first.status - 128) : "");
+  if (const std::string& why = first.import_trouble.why; !why.empty())
+    return "nothing was planned: " + why + (first.status > 128 ? fmt::format(" (signal {})", first.status - 128) : "");
   return fmt::format(
       "nothing was planned: {} did not import PyTorch, JAX or TensorFlow{}", question.command.front(),
       first.status != 0 ? fmt::format(" and ended with status {}", first.status) : " (or is no Python program)");

@@ -33,7 +33,7 @@ struct Offer {
   double dose = 1;                      // the share of the remedy for which "running" is told
   // Of the program's source, complete: a run makes them, and they are printed; empty: a run makes the change in another way.
   std::vector<Edit> edits;
-  std::uint64_t many = 0;             // what kMany in them stands for
+  std::uint64_t many = 0;             // what kManyPlace in them stands for
   std::vector<std::string> excludes;  // names of others that it does not go with
   std::string wants;                  // one that it needs beside it
   std::string beside;                 // one that a run makes beside it, where the edits do not have it
@@ -49,7 +49,7 @@ struct Offer {
 };
 
 // Words of edits in whose place a number comes.
-inline constexpr std::string_view kValuePlace = "@VALUE@", kMany = "@MANY@";
+inline constexpr std::string_view kValuePlace = "@VALUE@", kManyPlace = "@MANY@";
 std::vector<Edit> filled_in(std::vector<Edit> edits, std::string_view word, std::uint64_t number);
 
 // A unified diff of edits that share no line, file by file, with paths from the working folder. Without lines around them: `patch` puts them where they belong.

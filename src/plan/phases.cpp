@@ -5,11 +5,10 @@
 
 #include "facts/growth.h"
 #include "rules/describe.h"
+#include "trace/marks.h"
 
 namespace faultline {
 namespace {
-
-constexpr std::string_view kMark = "phase ";
 
 // The marks, by what came after them.
 class Marks {
@@ -36,7 +35,7 @@ class Marks {
   std::string_view raw(std::uint32_t event) const {
     if (trace_.events[event].kind != EventKind::kOpBegin) return {};
     const std::string_view text = trace_.strings.at(StringId(trace_.events[event].extra));
-    return text.starts_with(kMark) ? text.substr(kMark.size()) : std::string_view();
+    return text.starts_with(kPhaseMark) ? text.substr(kPhaseMark.size()) : std::string_view();
   }
   // A model that is not trained runs without gradients after a step: a part of the next (a teacher), or, where none follows, of an evaluation.
   std::string name_of(std::uint32_t event) const {

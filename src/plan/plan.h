@@ -335,6 +335,7 @@ struct PlanTrouble {
   std::optional<PlanException> exception;
   std::string unplanned;       // kUnplanned: why; may be known of a program that did not fit, too
   std::string unplanned_line;  // "train.py:12"; may be empty
+  bool nothing_seen = false;   // and that is why: of the GPU there was nothing to plan
   // the program failed, and may have for a value that was not computed, which it last read here
   std::string stand_in_line;
 };

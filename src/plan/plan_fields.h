@@ -235,6 +235,7 @@ void fields(Archive& archive, Plan& plan) {
   archive("exception", plan.trouble.exception);
   archive("unplanned", plan.trouble.unplanned);
   archive("unplanned_line", plan.trouble.unplanned_line);
+  archive("nothing_seen", plan.trouble.nothing_seen);
   archive("stand_in_line", plan.trouble.stand_in_line);
   archive("until_step", plan.growth.until);
   archive("until_latest", plan.growth.until_latest);

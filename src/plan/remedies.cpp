@@ -197,7 +197,7 @@ class RemedySearch {
       if (one.tells) change.detail = done->second;
     }
     if (change.without_edit.empty()) {
-      change.diff = diff_of(filled_in(main.edited, kMany, many));
+      change.diff = diff_of(filled_in(main.edited, kManyPlace, many));
       if (many > kMostBatchesTried && !main.edited.empty())
         change.detail = fmt::format("tried with {} batches to a step: more make no difference", kMostBatchesTried);
     }

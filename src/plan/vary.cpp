@@ -235,7 +235,7 @@ class Search {
         point = try_value(value, many, true);
       if (point.problem.empty() && point.fits && !point.edited.empty()) {
         vary_.without_edit.clear();
-        with_loop_ = filled_in(std::move(point.edited), kMany, many);
+        with_loop_ = filled_in(std::move(point.edited), kManyPlace, many);
       } else if (!point.problem.empty()) {
         vary_.without_edit += " (with an edit of it, " + point.problem + ")";
       }

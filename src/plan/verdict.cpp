@@ -17,6 +17,7 @@
 #include "rules/registry.h"
 #include "trace/file_format.h"
 #include "trace/framework.h"
+#include "trace/marks.h"
 
 namespace faultline {
 namespace {
@@ -95,12 +96,11 @@ void describe_devices(const Facts& facts, std::size_t slot, bool is_rank, Plan& 
 
 // Steps that each of several optimizers has made by then: every one of them is marked as it steps.
 std::uint64_t rounds_of_all_until(const Trace& trace, std::uint32_t event, std::uint64_t optimizers) {
-  constexpr std::string_view kTurn = "turn of optimizer ";
   std::map<std::string_view, std::uint64_t> turns;
   for (std::uint32_t at = 0; at < event; ++at) {
     if (trace.events[at].kind != EventKind::kOpBegin) continue;
     const std::string_view text = trace.strings.at(StringId(trace.events[at].extra));
-    if (text.starts_with(kTurn)) ++turns[text];
+    if (text.starts_with(kTurnMark)) ++turns[text];
   }
   if (turns.size() < optimizers) return 0;
   return std::min_element(turns.begin(), turns.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
@@ -125,19 +125,31 @@ void describe_failure(const Facts& facts, std::size_t slot, Plan& plan) {
   }
 }
 
+// What plans the program on so many GPUs of the kind that was asked for.
+std::string command_for(std::uint64_t gpus, const PlanQuestion& question) {
+  const Gpu* const gpu = question.gpus.empty() ? nullptr : &question.gpus.front();
+  const std::string name = gpu == nullptr      ? "T4"
+                           : gpu->name.empty() ? std::to_string(gpu->capacity_bytes / kMiB) + "MiB"
+                                               : std::string(gpu->name);
+  return fmt::format("faultline plan --gpu {}x{} -- {}", gpus, name, fmt::join(question.command, " "));
+}
+
 // What could not be planned, in whichever process.
-void describe_unplanned(const DryRunResult& run, Plan& plan) {
+void describe_unplanned(const PlanQuestion& question, const DryRunResult& run, Plan& plan) {
   std::uint64_t allocations = 0;
   for (const ProcessSummary& process : run.processes) {
     allocations += process.allocations + process.failures;
     if (!plan.trouble.unplanned.empty() || process.unplanned.empty()) continue;
     plan.trouble.unplanned = process.unplanned;
+    if (process.uses_gpus != 0)
+      plan.trouble.unplanned += " To plan so many, type: " + command_for(process.uses_gpus, question);
     plan.trouble.unplanned_line = process.unplanned_line;
   }
   const ProcessSummary& main = *run.main();
   if (!plan.trouble.unplanned.empty() || allocations != 0 ||
       (!run.main()->ended_in_order && plan.peak.reserved_bytes != 0) || plan.peak.outside_bytes != 0 || main.exception)
     return;
+  plan.trouble.nothing_seen = !main.stopped.empty() || run.status == 0;
   if (!main.stopped.empty()) {
     plan.trouble.unplanned = fmt::format(
         "nothing was seen on the GPU: the dry run stopped the program {}, and it had not used the GPU until then "
@@ -146,22 +158,6 @@ void describe_unplanned(const DryRunResult& run, Plan& plan) {
   } else if (run.status == 0) {
     plan.trouble.unplanned = "nothing was seen on the GPU: the program ran to its end without using it";
   }
-}
-
-// A dry run knows neither how its GPU was called nor the command: "--gpu 4xNAME -- COMMAND" becomes what is to be typed.
-void fill_in_command(const PlanQuestion& question, Plan& plan) {
-  const auto fill = [&](std::string_view word, const std::string& with) {
-    if (const std::size_t at = plan.trouble.unplanned.find(word); at != std::string::npos)
-      plan.trouble.unplanned.replace(at, word.size(), with);
-  };
-  if (plan.trouble.unplanned.find("xNAME -- COMMAND") == std::string::npos) return;
-  std::string command;
-  for (const std::string& word : question.command) command += (command.empty() ? "" : " ") + word;
-  const Gpu* const gpu = question.gpus.empty() ? nullptr : &question.gpus.front();
-  fill("NAME", gpu == nullptr      ? "T4"
-               : gpu->name.empty() ? std::to_string(gpu->capacity_bytes / kMiB) + "MiB"
-                                   : std::string(gpu->name));
-  fill("COMMAND", command);
 }
 
 // A trace that is not whole tells less than the program took.
@@ -253,6 +249,53 @@ void describe_estimates(const Trace& trace, const Needs& needs, Plan& plan) {
                    [](const PlanEstimate& a, const PlanEstimate& b) { return a.largest_bytes > b.largest_bytes; });
 }
 
+void describe_need(const PlannedRun& run, Plan& plan) {
+  plan.context_bytes = run.needs.context_bytes;
+  plan.need.limit_bytes = run.trace.devices[run.needs.slot].allowed_bytes;
+  plan.peak.outside_bytes = run.needs.outside_bytes;
+  plan.peak.reserved_bytes = run.needs.reserved_bytes;
+  plan.need.taken_bytes = run.needs.taken_bytes();
+  plan.need.bytes = run.needs.needed_bytes();
+  describe_estimates(run.trace, run.needs, plan);
+  if (run.needs.pool) {
+    plan.pool.framework = file_name_of(*run.needs.pool);
+    plan.pool.bytes = run.needs.segment_bytes;
+    plan.pool.share = run.needs.share;
+  }
+}
+
+// What is odd about how it ended, or which part of it was planned.
+void add_notes_on_ends(const DryRunResult& first, const ProcessSummary& main, const PlannedRun& run, Plan& plan) {
+  if (main.ranks > 1 && run.judgement.facts->usage.size() > 1 && plan.devices.empty()) {
+    plan.notes.push_back({NoteKind::kMode,
+                          fmt::format("each rank was planned as a process of its own; the one that needs most uses "
+                                      "cuda:{} alone, the other GPUs are those of the other ranks",
+                                      plan.device),
+                          "", 1});
+  }
+  if (fell_at_the_end(first, *first.main())) {
+    plan.notes.push_back(
+        {NoteKind::kMode,
+         fmt::format("signal {} ended the process when the program was already over; the plan is complete",
+                     first.status - 128),
+         "", 1});
+  }
+  if (plan.failure.happened && main.exception && !main.died_of_memory()) {
+    const PlanException& other = *main.exception;
+    const std::string words = other.message.substr(0, other.message.find('\n')).substr(0, 160);
+    plan.notes.insert(
+        plan.notes.begin(),
+        {NoteKind::kMode,
+         fmt::format("on a larger GPU, where it went on, the program ended with {}{}, which Faultline does not judge: "
+                     "what it needs is counted until there",
+                     other.type, words.empty() ? "" : ": " + words),
+         other.location.file.empty() ? "" : fmt::format("{}:{}", other.location.file, other.location.line), 1});
+  }
+  if (plan.failure.happened && !plan.trouble.unplanned.empty())
+    plan.notes.push_back({NoteKind::kMode, "not planned, and the program went on: " + plan.trouble.unplanned,
+                          plan.trouble.unplanned_line, 1});
+}
+
 }  // namespace
 
 Plan describe(const PlanQuestion& question, const DryRunResult& first, const DryRunResult& told, const PlannedRun& run,
@@ -265,19 +308,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
   plan.run.exit_status = first.status;
   if (question.names_gpu()) plan.gpu = plan_gpu(question.gpu_at(run.needs.slot));
   describe_devices(*run.judgement.facts, run.needs.slot, main.ranks > 1, plan);
-  plan.context_bytes = run.needs.context_bytes;
-  plan.need.limit_bytes = run.trace.devices[run.needs.slot].allowed_bytes;
-  plan.peak.outside_bytes = run.needs.outside_bytes;
-  plan.peak.reserved_bytes = run.needs.reserved_bytes;
-  plan.need.taken_bytes = run.needs.taken_bytes();
-  plan.need.bytes = run.needs.needed_bytes();
-  describe_estimates(run.trace, run.needs, plan);
-  if (run.needs.pool) {
-    plan.pool.framework =
-        file_name_of(*run.needs.pool == BfcFramework::kJax ? Framework::kJax : Framework::kTensorFlow);
-    plan.pool.bytes = run.needs.segment_bytes;
-    plan.pool.share = run.needs.share;
-  }
+  describe_need(run, plan);
   describe_peak(*run.judgement.facts, run.needs.slot, plan);
   plan.run.steps = main.steps;
   plan.run.optimizers = main.optimizers;
@@ -306,8 +337,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
       !(plan.failure.happened && is_out_of_memory(*as_asked.exception)))
     plan.trouble.exception = as_asked.exception;
   plan.effects = first.effects;
-  describe_unplanned(first, plan);
-  fill_in_command(question, plan);
+  describe_unplanned(question, first, plan);
   describe_losses(run.trace, plan);
   // of several GPUs it is not known which process used which at its fullest
   if (run.judgement.facts->usage.size() < 2) describe_together(first.processes, plan);
@@ -320,34 +350,7 @@ Plan describe(const PlanQuestion& question, const DryRunResult& first, const Dry
       run.judgement.findings.begin(), run.judgement.findings.end(),
       [](const Finding& finding) { return topic_of(finding) == Topic::kGrowth && !finding.number("limit_bytes"); });
   describe_limits(run.judgement.findings, *run.judgement.facts, run.needs.slot, plan);
-  if (main.ranks > 1 && run.judgement.facts->usage.size() > 1 && plan.devices.empty()) {
-    plan.notes.push_back({NoteKind::kMode,
-                          fmt::format("each rank was planned as a process of its own; the one that needs most uses "
-                                      "cuda:{} alone, the other GPUs are those of the other ranks",
-                                      plan.device),
-                          "", 1});
-  }
-  if (fell_at_the_end(first, as_asked)) {
-    plan.notes.push_back(
-        {NoteKind::kMode,
-         fmt::format("signal {} ended the process when the program was already over; the plan is complete",
-                     first.status - 128),
-         "", 1});
-  }
-  if (plan.failure.happened && main.exception && !main.died_of_memory()) {
-    const PlanException& other = *main.exception;
-    const std::string words = other.message.substr(0, other.message.find('\n')).substr(0, 160);
-    plan.notes.insert(
-        plan.notes.begin(),
-        {NoteKind::kMode,
-         fmt::format("on a larger GPU, where it went on, the program ended with {}{}, which Faultline does not judge: "
-                     "what it needs is counted until there",
-                     other.type, words.empty() ? "" : ": " + words),
-         other.location.file.empty() ? "" : fmt::format("{}:{}", other.location.file, other.location.line), 1});
-  }
-  if (plan.failure.happened && !plan.trouble.unplanned.empty())
-    plan.notes.push_back({NoteKind::kMode, "not planned, and the program went on: " + plan.trouble.unplanned,
-                          plan.trouble.unplanned_line, 1});
+  add_notes_on_ends(first, main, run, plan);
   plan.folder = question.folder;
   plan.trace = std::filesystem::path(main.trace).lexically_relative(plan.folder).string();
   if (!plan.gpu) {

@@ -129,6 +129,15 @@ void read_offer(JsonReader& inside, Offer& offer) {
   inside.each("edits", offer.edits, read_edit);
 }
 
+void read_unsupported(JsonReader& read, Unsupported& unsupported) {
+  std::string of;
+  read("text", unsupported.why);
+  read("of", of);
+  unsupported.of = of == "framework" ? Unsupported::kFramework
+                   : of == "folder"  ? Unsupported::kFolder
+                                     : Unsupported::kProgram;
+}
+
 void read_summary(const std::string& path, ProcessSummary& summary) {
   Result<std::string> content = read_text_file(path);
   if (!content) return;
@@ -157,7 +166,6 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   read("ranks", summary.ranks);
   read("stopped", summary.stopped);
   read("stopped_by", summary.stopped_by);
-  read("unsupported", summary.unsupported);
   read("framework", summary.framework);
   read("uses", summary.uses);
   read("stand_in", summary.stand_in_line);
@@ -167,9 +175,11 @@ void read_summary(const std::string& path, ProcessSummary& summary) {
   read("died_of_memory", summary.ended_out_of_memory);
   read("last_was_out_of_memory", summary.last_was_out_of_memory);
   bool is_there = false;
+  read.group("unsupported", is_there, [&](JsonReader& inside) { read_unsupported(inside, summary.unsupported); });
   read.group("unplanned", is_there, [&](JsonReader& inside) {
     inside("text", summary.unplanned);
     inside("line", summary.unplanned_line);
+    inside("gpus", summary.uses_gpus);
   });
   PlanException exception;
   read.group("exception", is_there, [&](JsonReader& inside) {
@@ -288,11 +298,19 @@ std::vector<ProcessSummary> read_summaries(const std::string& folder) {
   return summaries;
 }
 
-std::string read_import_trouble(const std::string& folder) {
+ImportTrouble read_import_trouble(const std::string& folder) {
   std::error_code problem;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, problem)) {
     if (!entry.path().filename().string().starts_with(layout::kImport)) continue;
-    if (Result<std::string> text = read_text_file(entry.path().string()); text && !text->empty()) return *text;
+    const Result<std::string> text = read_text_file(entry.path().string());
+    const Result<Json> told = text ? parse_json<Json>(*text) : Result<Json>(text.error());
+    ImportTrouble trouble;
+    if (told && told->is_object()) {
+      JsonReader read(*told);
+      read("why", trouble.why);
+      read("is_under_way", trouble.is_under_way);
+    }
+    if (!trouble.why.empty()) return trouble;
   }
   return {};
 }

@@ -46,7 +46,7 @@ Status write_request(const std::string& folder, const PlanParts& parts, const Dr
 // Of all processes, the one the plan is about first: the one that ran out of memory, else the one that needs most.
 std::vector<ProcessSummary> read_summaries(const std::string& folder);
 
-// Why PyTorch could not be imported, as a process of the program tells; empty: it could, or nobody tried.
-std::string read_import_trouble(const std::string& folder);
+// As a process of the program tells.
+ImportTrouble read_import_trouble(const std::string& folder);
 
 }  // namespace faultline::process

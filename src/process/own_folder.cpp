@@ -54,7 +54,7 @@ bool is_left_by_process(std::string_view name) {
                                  Form{layout::kTensors, ".txt", ""},
                                  Form{layout::kFailure, ".txt", ""},
                                  Form{layout::kNotes, ".txt", ""},
-                                 Form{layout::kImport, ".txt", ""},
+                                 Form{layout::kImport, layout::kFactsEnd, ""},
                                  Form{layout::kPoolMap, "", "_"},
                                  Form{layout::kProfile, ".prof", "-"},
                                  Form{layout::kCore, "", ""}};

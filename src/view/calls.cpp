@@ -9,7 +9,7 @@
 #include "base/safe_text.h"
 #include "base/units.h"
 #include "facts/kernel_name.h"
-#include "trace/look_mark.h"
+#include "trace/marks.h"
 
 namespace faultline::view {
 namespace {
@@ -111,8 +111,7 @@ void add_calls(const Facts& facts, std::uint16_t device, std::size_t most, Scene
 }
 
 // A dry run's marks: a phase goes on until the next, all others are moments that are told elsewhere.
-constexpr std::string_view kPhase = "phase ";
-bool is_moment(std::string_view name) { return name == kLookMark || name.starts_with("turn of optimizer "); }
+bool is_moment(std::string_view name) { return name == kLookMark || name.starts_with(kTurnMark); }
 
 // OpBegin and OpEnd of one thread nest. What was left open ends with the recording.
 void add_spans(const Facts& facts, std::size_t most, SceneTables& tables, Scene& scene) {
@@ -125,7 +124,7 @@ void add_spans(const Facts& facts, std::size_t most, SceneTables& tables, Scene&
     const Event& event = trace.events[at];
     const bool begins = event.kind == EventKind::kOpBegin;
     const std::string_view name = begins ? trace.strings.at(StringId(event.extra)) : std::string_view();
-    if (begins && (name.starts_with(kPhase) || is_moment(name))) {
+    if (begins && (name.starts_with(kPhaseMark) || is_moment(name))) {
       if (!is_moment(name)) {
         if (phase.end != 0) spans.push_back({phase.begin, at, 0, phase.text});
         phase = {at, last, 0, event.extra};

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import json
 import os
 import re
@@ -31,26 +32,30 @@ def start(options: dict) -> None:
         _refuse_older()
         dry_run_session.begin(options)
     except Exception as problem:  # whatever it is, it is ours and not the program's
-        refuse(options, _why_not(problem))
+        refuse(options, _as_found(problem))
 
 
 def _refuse_older() -> None:
+    from .session.session import NotOfThisFramework
+
     version = str(getattr(sys.modules["torch"], "__version__", ""))
     numbers = [int(number) for number in re.findall(r"\d+", version.partition("+")[0])[:2]]
     if numbers and tuple(numbers) < _OLDEST:
-        raise RuntimeError(f"PyTorch {version} is older than 2.1, the oldest that is planned")
+        raise NotOfThisFramework(f"PyTorch {version} is older than 2.1, the oldest that is planned")
 
 
-def _why_not(problem: Exception) -> str:
+def _as_found(problem: Exception) -> Exception:
     """An installation that is not whole has no module or attribute that every release has."""
+    from .session.session import NotOfThisFramework
+
     if isinstance(problem, (ImportError, AttributeError)):
         torch = sys.modules.get("torch")
         version, place = getattr(torch, "__version__", "of no version"), getattr(torch, "__file__", None)
-        return (
+        return NotOfThisFramework(
             f"PyTorch {version} in {os.path.dirname(place) if place else 'a folder without __init__.py'} is not whole, or not as any release from 2.1 on is "
             f"({type(problem).__name__}: {problem}). Install it anew, or plan with another: the program's own Python decides which"
         )
-    return str(problem) if isinstance(problem, RuntimeError) else f"{type(problem).__name__}: {problem}"
+    return problem
 
 
 class _Import:
@@ -59,13 +64,14 @@ class _Import:
     def __init__(self, options: dict):
         self._options = options
         self._thresholds = gc.get_threshold()
-        self._file = os.path.join(options["folder"], f"import-{os.getpid()}.txt")
+        self._file = os.path.join(options["folder"], f"import-{os.getpid()}.json")
 
     def begins(self, _name) -> None:
         # It makes hundreds of thousands of objects that stay: to look for garbage among them takes a tenth of its time.
         gc.set_threshold(200_000, *self._thresholds[1:])
         self._tell(
-            "PyTorch's import did not come to its end: the process ended in it, as with a library that is broken"
+            "PyTorch's import did not come to its end: the process ended in it, as with a library that is broken",
+            is_under_way=True,
         )
 
     def failed(self, _name, problem) -> None:
@@ -73,7 +79,7 @@ class _Import:
         if problem is None:
             return self._tell(f"PyTorch is not installed for {sys.executable}")
         if isinstance(problem, KeyboardInterrupt):
-            return self._tell("PyTorch's import was interrupted (KeyboardInterrupt)")
+            return self._tell("PyTorch's import was interrupted (KeyboardInterrupt)", is_under_way=True)
         text = (str(problem).strip().splitlines() or [""])[0].strip()
         trace, place = problem.__traceback__, ""
         while trace is not None:
@@ -91,10 +97,11 @@ class _Import:
             pass
         start(self._options)
 
-    def _tell(self, text: str) -> None:
+    def _tell(self, why: str, is_under_way: bool = False) -> None:
+        """is_under_way: whoever ended the process then knows why the import has no end."""
         try:
             with open(self._file, "w", encoding="utf-8", opener=private) as file:
-                file.write(text)
+                json.dump({"why": why, "is_under_way": is_under_way}, file)
         except OSError:
             pass
 
@@ -108,7 +115,7 @@ def _begin_beside(options: dict, begin) -> None:
     except Exception as problem:
         if "torch" in sys.modules:
             return  # a library looks for what there is: the program is PyTorch's
-        refuse(options, str(problem) if isinstance(problem, RuntimeError) else f"{type(problem).__name__}: {problem}")
+        refuse(options, problem)
 
 
 def _before(options: dict, name: str) -> None:
@@ -122,14 +129,8 @@ def _before(options: dict, name: str) -> None:
 def _imported(options: dict, name: str) -> None:
     if name == "torch":
         start(options)
-    elif name == "jax":
-        from . import jax as for_jax
-
-        _begin_beside(options, for_jax.begin)
-    else:
-        from . import tensorflow as for_tensorflow
-
-        _begin_beside(options, for_tensorflow.begin)
+    else:  # the folder of its name
+        _begin_beside(options, importlib.import_module(f".{name}", __package__).begin)
 
 
 def watch(options: dict) -> None:

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "sources/trace_import.h"
-#include "trace/look_mark.h"
+#include "trace/marks.h"
 
 namespace faultline {
 namespace {

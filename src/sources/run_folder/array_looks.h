@@ -16,7 +16,7 @@ struct ArrayLook {
   Trace trace;  // of a profile: what is alive at that moment
 };
 
-// Each look ends with an operation of the name kLookMark (trace/look_mark.h). `looks` come in order of time.
+// Each look ends with an operation of the name kLookMark (trace/marks.h). `looks` come in order of time.
 Trace join_looks(std::vector<ArrayLook> looks);
 
 }  // namespace faultline

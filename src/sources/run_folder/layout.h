@@ -33,7 +33,7 @@ inline constexpr std::string_view kPoolMap = "pool-";     // pool-12_GPU_0_bfc.1
 inline constexpr std::string_view kProfile = "jax-";
 inline constexpr std::string_view kCore = "core-";      // core-12
 inline constexpr std::string_view kNotes = "notes-";    // notes-12.txt
-inline constexpr std::string_view kImport = "import-";  // import-12.txt: PyTorch's import did not end well
+inline constexpr std::string_view kImport = "import-";  // import-12.json: PyTorch's import did not end well
 
 // process-12.json: a file of one process, by its name.
 constexpr bool is_of_process(std::string_view name) {

@@ -188,8 +188,9 @@ def test_the_pool_is_a_share_of_the_gpu(plan, variables, share):
 def test_settings_that_jax_itself_refuses_are_told_in_its_words(plan, variables, words):
     ran = plan("x = jnp.ones(1 << 20)\nprint('went on')\n", variables=variables)
     assert ran.status == 2 and "went on" not in ran.out
-    assert ran.summary["unsupported"].startswith("JAX refuses its settings (ValueError: ")
-    assert words in ran.summary["unsupported"] and "computes on the CPU" in ran.summary["unsupported"]
+    refused = ran.summary["unsupported"]
+    assert refused["of"] == "framework" and refused["text"].startswith("JAX refuses its settings (ValueError: ")
+    assert words in refused["text"] and "computes on the CPU" in refused["text"]
 
 
 @pytest.mark.parametrize(

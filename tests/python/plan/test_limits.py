@@ -94,8 +94,10 @@ def test_what_is_allowed_is_no_finding_and_other_formats_have_it(plan, base):
     [
         (None, (), "missing.json"),
         ("", (), "empty"),
-        ("{", (), "not valid JSON"),
-        *[(text, (), "no report of a plan; write one with") for text in ("{}", "[]", '{"schema": "x/1"}', "hello")],
+        *[
+            (text, (), "no report of a plan; write one with")
+            for text in ("{", "{}", "[]", '{"schema": "x/1"}', "hello")
+        ],
         ('{"schema": "faultline.report/1", "plan": {"verdict": "fits",', (), "not whole"),
         ('{"schema": "faultline.report/1"}', (), "something else than a plan"),
         ('{"schema": "faultline.report/1", "plan": []}', (), "something else than a plan"),

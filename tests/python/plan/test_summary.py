@@ -72,10 +72,10 @@ def test_the_page_lists_every_key():
 
 
 def test_what_nobody_tells_is_written_as_it_is_by_default(tmp_path):
-    summary.leave({"folder": str(tmp_path)}, {"unsupported": "why"})
+    summary.leave({"folder": str(tmp_path)}, {"unsupported": {"text": "why", "of": "folder"}})
     (file,) = tmp_path.glob("process-*.json")
     left = json.loads(file.read_text())
-    assert left["unsupported"] == "why" and left["steps"] == 0 and left["exception"] is None
+    assert left["unsupported"] == {"text": "why", "of": "folder"} and left["steps"] == 0 and left["exception"] is None
     assert summary.wrong_in(left) == []
 
 

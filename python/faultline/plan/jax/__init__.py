@@ -21,10 +21,11 @@ from __future__ import annotations
 def begin(options: dict):
     from jax._src import xla_bridge
 
+    from ..session.session import NotOfThisFramework
     from .jax_session import JaxSession
 
     if xla_bridge._backends:
-        raise RuntimeError(
+        raise NotOfThisFramework(
             "JAX has computed in this process already, and its threads do not come along into the dry run's copy of it: plan the program with faultline plan, or call faultline.plan before anything is computed"
         )
 

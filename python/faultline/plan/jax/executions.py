@@ -14,6 +14,7 @@ from collections import defaultdict, deque
 
 from ..._file_owner import is_library
 from ...common.holdings import Holding, zeros
+from ..session import marks
 from ..session.device import OutOfMemory
 from ..session.estimates import Estimated
 from ..session.pool_session import uncounted
@@ -25,7 +26,6 @@ from .functions.gpu_compiler import GpuCompiler, cpu_temporary_bytes
 
 _SMALL = 1 << 22  # elements; more are not computed
 _TOLD_BYTES = 1 << 20
-_CALL = "results of one call"  # kCallMark of facts/growth.h
 _ESTIMATED = "temporaries of compiled functions, without XLA's compiler for the GPU"
 
 
@@ -364,7 +364,7 @@ class Executions:
         if count < 2:
             yield
             return
-        self._session.device.op_begin(_CALL, stack)
+        self._session.device.op_begin(marks.CALL, stack)
         try:
             yield
         finally:

@@ -72,6 +72,7 @@ _SIGNATURES = {
         c_void_p,
         [c_char_p, c_char_p, c_uint64, c_uint64, c_char_p, c_int32, c_char_p, c_char_p, c_uint64],
     ),
+    "no_trace": (c_uint64, [c_char_p, c_uint64]),
     "add_device": (c_uint32, [c_void_p, c_char_p, c_uint64, c_uint64]),
     "close": (None, [c_void_p]),
     "error": (c_uint64, [c_void_p, c_char_p, c_uint64]),
@@ -113,6 +114,14 @@ class OutOfMemory(Exception):
     """The device cannot serve the request. The dry run turns it into PyTorch's own error."""
 
 
+class NoTrace(RuntimeError):
+    """The trace's file cannot be made."""
+
+    def __init__(self, text: str, why: str):
+        super().__init__(text)
+        self.why = why  # as a clause
+
+
 class Device:
     def __init__(
         self,
@@ -145,7 +154,10 @@ class Device:
         problem = ctypes.create_string_buffer(1000)
         self._handle = getattr(self, opens)(*arguments, problem, len(problem))
         if not self._handle:
-            raise RuntimeError(problem.value.decode("utf-8", "replace"))
+            text, why = problem.value, ctypes.create_string_buffer(1000)
+            has_trace = not self._no_trace(why, len(why))
+            text = text.decode("utf-8", "replace")
+            raise RuntimeError(text) if has_trace else NoTrace(text, why.value.decode("utf-8", "replace"))
         self._strings: dict[str, int] = {"": 0}
         self._tensors: dict[tuple, int] = {}
 
@@ -235,6 +247,11 @@ class Device:
         self._set_overcommit(self._handle, int(on))
 
     # --- marks
+
+    def mark(self, name: str, stack: int) -> None:
+        """An operation in which nothing happens (marks.py)."""
+        self.op_begin(name, stack)
+        self.op_end("", False, stack)
 
     def op_begin(self, name: str, stack: int) -> None:
         self._op_begin(self._handle, self.string(name), stack)

@@ -20,10 +20,10 @@ from ..source.changed_source import is_trial
 from ..source.edits import numbers_in_source
 from ..source.reader import note_main
 from . import ending
-from .device import HEAP_DRIVER, OutOfMemory, PoolDevice
+from .device import HEAP_DRIVER, NoTrace, OutOfMemory, PoolDevice
 from .estimates import Estimated, may_be_taken
 from .gpu import Gpu
-from .session import Session, current, make_current, refuse
+from .session import NotOfThisFramework, Session, current, make_current, refuse
 from .unplannable import Unplannable
 
 
@@ -80,13 +80,15 @@ class PoolSession(Session):
 
         try:
             return made(self.settings())
+        except NoTrace as problem:
+            refuse(self.options, problem)
         except RuntimeError as problem:
             Unplannable(f"a setting of {self.title}'s pool could not be followed: {problem}")
             return made("")
 
     def refuse(self, why: str) -> None:
         """There is nothing on the GPU to plan: the process ends here."""
-        refuse(self.options, why)
+        refuse(self.options, NotOfThisFramework(why))
 
     def _grow_after(self, refusals: int) -> None:
         self._refusals_left = refusals

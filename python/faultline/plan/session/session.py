@@ -16,11 +16,10 @@ import time
 
 from ...common.stacks import Stacks
 from ..source import changed_source, vary
-from . import ending, summary
+from . import ending, marks, summary
+from .device import NoTrace
 from .notes import Notes
 from .unplannable import Unplannable, first_sentence, of_own_code
-
-STOP_MARK = "dry run stopped"  # what is let go after it the stop let go (facts/growth.h)
 
 _current = None
 
@@ -35,10 +34,20 @@ def make_current(session: Session) -> None:
     _current = session
 
 
-def refuse(options: dict, why: str) -> None:
+class NotOfThisFramework(RuntimeError):
+    """The framework as it is here cannot be dry-run, whatever the program does with it: real numbers would not help."""
+
+
+def refuse(options: dict, problem: Exception) -> None:
     """The dry run cannot begin: the process ends here."""
-    summary.leave(options, {"unsupported": why})
-    print(f"faultline: the dry run could not start: {why}", file=sys.stderr, flush=True)
+    told = str(problem) if isinstance(problem, RuntimeError) else f"{type(problem).__name__}: {problem}"
+    why, of = told, ""
+    if isinstance(problem, NoTrace):
+        why, of = problem.why, "folder"
+    elif isinstance(problem, NotOfThisFramework):
+        of = "framework"
+    summary.leave(options, {"unsupported": {"text": why, "of": of}})
+    print(f"faultline: the dry run could not start: {told}", file=sys.stderr, flush=True)
     os._exit(2)
 
 
@@ -101,9 +110,7 @@ class Session:
         self.stopped_by, self.stopped = by, why
         self.before_stop()
         if self.device is not None:
-            here = self.stacks.here()
-            self.device.op_begin(STOP_MARK, here)
-            self.device.op_end("", False, here)
+            self.device.mark(marks.STOP, self.stacks.here())
         self._end_by = time.monotonic() + ending.GRACE_SECONDS
         ending.complete(self._end_now)
 

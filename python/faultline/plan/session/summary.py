@@ -76,8 +76,16 @@ class Key:
 
 KEYS = {
     "framework": Key("text", "whose dry run it was, with its version: `PyTorch 2.13.0`", ""),
-    "unsupported": Key("text", "why the dry run could not begin", None),
-    "unplanned": Key({"text": "text", "line": "line"}, "what could not be planned first, and where", None),
+    "unsupported": Key(
+        {"text": "text", "of": "text"},
+        "why the dry run could not begin; `of`: `framework` where it is the framework as it is installed, `folder` where the run's folder takes no trace, else empty",
+        None,
+    ),
+    "unplanned": Key(
+        {"text": "text", "line": "line", "gpus": "count"},
+        "what could not be planned first, and where; `gpus`: how many the program uses, where those are more than the plan has",
+        None,
+    ),
     "exception": Key(
         {"type": "text", "message": "text", "file": "text", "line": "count", "function": "text"},
         "what ended the program, and its line",

@@ -60,11 +60,12 @@ class Unplannable(RuntimeError):
     first: dict | None = None
     backward_line = ""  # of the latest backward pass, which runs on a thread without the program's lines
 
-    def __init__(self, text: str, line: str = ""):
+    def __init__(self, text: str, line: str = "", gpus: int = 0):
         super().__init__(text)
         Unplannable.first = Unplannable.first or {
             "text": text,
             "line": line or user_line() or Unplannable.backward_line,
+            "gpus": gpus,  # that the program uses, where those are more than the plan has
         }
 
 

@@ -22,10 +22,11 @@ from __future__ import annotations
 def begin(options: dict):
     from tensorflow.python.eager import context
 
+    from ..session.session import NotOfThisFramework
     from .tensorflow_session import TensorFlowSession
 
     if context.context()._context_handle is not None:
-        raise RuntimeError(
+        raise NotOfThisFramework(
             "TensorFlow has computed in this process already, and its threads do not come along into the dry run's copy of it: plan the program with faultline plan, or call faultline.plan before anything is computed"
         )
 

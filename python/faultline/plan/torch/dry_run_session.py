@@ -209,9 +209,11 @@ class DryRunSession(Session):
         from .tensors import places
 
         if places.ASKED_FOR in str(problem):
+            index, started = _asked_for(problem), _spawned(problem)
             Unplannable(
-                _more_gpus(_asked_for(problem), _spawned(problem)),
+                _more_gpus(index, started),
                 f"{place.filename}:{place.lineno}" if place else None,
+                max(index + 1, started, ranks_on_machine()),
             )
         if limit := of_missing_cuda(problem) or of_lost_threads(problem) or of_own_mistake(problem, trace):
             Unplannable(limit)
@@ -325,14 +327,13 @@ def _spawned(problem: BaseException) -> int:
 
 
 def _more_gpus(index: int, started: int) -> str:
-    """What was asked for, and what to type; how the GPU and the command are called is known to the verb."""
+    """What was asked for; what to type is known to the verb."""
     from .tensors import places
 
     planned = "one GPU is" if places.count == 1 else f"{places.count} GPUs are"
     ranks = f" in one of the {started} processes that it started" if started > 1 else ""
     return (
-        f"the program uses more GPUs than the plan has: {places.ASKED_FOR} cuda:{index}{ranks}, and {planned} planned. "
-        f"To plan so many, type: faultline plan --gpu {max(index + 1, started, ranks_on_machine())}xNAME -- COMMAND"
+        f"the program uses more GPUs than the plan has: {places.ASKED_FOR} cuda:{index}{ranks}, and {planned} planned."
     )
 
 

@@ -13,6 +13,7 @@ import torch
 import torch.utils.data
 
 from ....common.stacks import user_line
+from ...session import marks
 from ...source.reader import program_sources
 from . import phases
 
@@ -119,9 +120,7 @@ class BeyondLoops:
                 self._loops += 1
                 loop.number = self._loops
             self._marks += 1
-            here = session.memory.stacks.here()
-            session.device.op_begin(f"round of loop {loop.number}", here)
-            session.device.op_end("", False, here)
+            session.device.mark(f"{marks.ROUND}{loop.number}", session.memory.stacks.here())
 
     def is_seen_enough(self, loop: _Loop) -> bool:
         rises = len(loop.live) > 2 and loop.live[-1] > loop.live[1]

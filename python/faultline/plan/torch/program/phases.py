@@ -10,6 +10,7 @@ import sys
 
 import torch
 
+from ...session import marks
 from ...session.weak_by_id import WeakById
 
 _MOST_MARKS = 20_000
@@ -36,9 +37,7 @@ class Phases:
         self.now = name
         if name not in self.seen and name != _UNTRAINED:
             self.seen.append(name)
-        device, here = self._memory.device, self._memory.stacks.here()
-        device.op_begin(f"phase {name}", here)
-        device.op_end("", False, here)
+        self._memory.device.mark(marks.PHASE + name, self._memory.stacks.here())
 
     def model_runs(self, root) -> None:
         """A model is called by the program itself."""

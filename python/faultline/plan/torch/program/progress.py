@@ -8,6 +8,7 @@ import weakref
 
 import torch
 
+from ...session import marks
 from ...session.weak_by_id import WeakById
 from ..release.older_torch import StorageRef, notice_deaths, run_backward
 from ..tensors import tensors
@@ -237,13 +238,11 @@ class Progress:
         return False
 
     def _mark_turn(self, key: int) -> None:
-        """An operation "turn of optimizer N" in the trace: between which of them something happened (src/plan/verdict.cpp)."""
+        """Between which of them something happened is read in src/plan/verdict.cpp."""
         turn = self.turns.setdefault(key, [len(self.turns), 0])
         turn[1] += 1
         if turn[1] * len(self.turns) <= _MOST_TURNS:
-            here = self._memory.stacks.here()
-            self._memory.device.op_begin(f"turn of optimizer {turn[0]}", here)
-            self._memory.device.op_end("", False, here)
+            self._memory.device.mark(f"{marks.TURN}{turn[0]}", self._memory.stacks.here())
 
     # --- failures
 
