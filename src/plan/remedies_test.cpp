@@ -273,9 +273,10 @@ TEST(Remedies, TheDiffIsWhatWasRun) {
     EXPECT_EQ(program.attempts.back().edits.size(), both ? 2u : 1u);
     EXPECT_EQ(combined->diff.empty(), !both);
     EXPECT_EQ(combined->without_edit, both ? std::vector<std::string>() : std::vector<std::string>{"checkpoint 1/1"});
-    if (both)
+    if (both) {
       EXPECT_EQ(combined->diff,
                 "--- a/train.py\n+++ b/train.py\n@@ -3,1 +3,1 @@\n-a\n+b\n@@ -9,1 +9,1 @@\n-y = f(x)\n+y = g(x)\n");
+    }
   }
 }
 
