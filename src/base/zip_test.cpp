@@ -56,7 +56,9 @@ TEST(Zip, DamageIsRefused) {
       }
       for (const auto& [name, content] : files) {
         const auto known = kFiles.find(name);
-        if (known != kFiles.end()) EXPECT_EQ(content, known->second) << at;
+        if (known != kFiles.end()) {
+          EXPECT_EQ(content, known->second) << at;
+        }
       }
     }
   }
