@@ -15,6 +15,7 @@
 #include "plan/vary.h"
 #include "plan/verdict.h"
 #include "plan/where.h"
+#include "rules/describe.h"
 #include "rules/registry.h"
 #include "sources/input.h"
 #include "sources/run_folder/layout.h"
@@ -26,7 +27,11 @@ namespace {
 // reached the request that had failed.
 std::optional<DryRunResult> run_overcommitted(const PlanQuestion& question, const DryRunResult& first,
                                               const Reruns& reruns) {
-  reruns.tell("out of memory; running it once more on a larger GPU, to learn how much it needs");
+  const std::optional<PlanException>& end = first.main()->exception;
+  reruns.tell(
+      fmt::format("out of memory{}{}; running it once more on a larger GPU, to learn how much it needs",
+                  question.names_gpu() ? fmt::format(" on {}", plan_gpu(question.gpu_at(0)).name) : "",
+                  end && !end->location.file.empty() ? fmt::format(", at {}", short_place(end->location)) : ""));
   DryRunResult again = std::move(reruns
                                      .run({{std::string(layout::kLarger),
                                             question.command,

@@ -115,6 +115,8 @@ def test_where_a_leak_fills_the_gpu_no_smaller_batch_is_looked_for(binary, tmp_p
     # the verdict is said while changes are still to be tried
     said = done.stderr.index("; trying what would make it fit")
     assert "does not fit" in done.stderr[:said]
+    # and before that, what the first run saw
+    assert re.search(r"out of memory on a device of .*, at train\.py:\d+; running it once more", done.stderr[:said])
     assert ("faultline: trying " in done.stderr or "looking for" in done.stderr) != leaks
     assert all(done.stderr.index(line) > said for line in ("faultline: trying ", "looking for") if line in done.stderr)
 
