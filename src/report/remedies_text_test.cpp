@@ -69,6 +69,20 @@ TEST(RemediesText, WhyNothingWasTriedIsTheFix) {
   EXPECT_EQ(text.find("was tried"), std::string::npos) << text;
 }
 
+// The short page has one way to make it fit; it tells of the longer one where that has another.
+TEST(RemediesText, TheShortPageSaysThatThereAreMoreWays) {
+  for (const bool fits : {true, false}) {
+    Report report;
+    report.plan = plan_with_changes();
+    report.plan->tried.changes[0].fits = fits;
+    TerminalOptions options;
+    options.width = 100;
+    options.brief = true;
+    const std::string text = to_terminal(report, options);
+    EXPECT_EQ(text.find("-v: what else would make it fit") != std::string::npos, fits) << text;
+  }
+}
+
 // What was tried and ends the growth is a better answer than that there is a growth.
 TEST(RemediesText, ATriedNoGradIsTheFixOfWhatPilesUp) {
   for (const char* remedy : {"no_grad", "autocast"}) {

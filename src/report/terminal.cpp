@@ -332,8 +332,13 @@ Summary summarise(const Page& page, const Report& report, const std::vector<Find
 std::string what_more_there_is(const Report& report, std::size_t findings_untold) {
   std::vector<std::string> parts;
   if (findings_untold != 0) parts.push_back(plural(findings_untold, "more finding"));
-  const auto changes = report.plan ? report.plan->tried.changes.size() : 0;
-  if (changes > 1) parts.push_back("every change that was tried");
+  if (report.plan) {
+    const PlanTried& tried = report.plan->tried;
+    const bool batch_fits = tried.vary && tried.vary->largest_fitting != 0;
+    const auto fits = [](const PlanChange& change) { return change.fits; };
+    if (std::ranges::count_if(tried.changes, fits) + (batch_fits ? 1 : 0) > 1)
+      parts.push_back("what else would make it fit");
+  }
   if (!report.devices.empty() && (report.plan || !report.findings.empty())) parts.push_back("who holds the memory");
   if (!report.notes.empty()) parts.push_back(plural(report.notes.size(), "note"));
   const auto is_lost = [](const auto& lost) { return lost.second != 0; };
