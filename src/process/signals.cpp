@@ -218,18 +218,22 @@ int wait_listening(pid_t process, Listening listening, Ending* ending) {
     while (notes_from >= 0 && next_note(note, 0)) {
     }
   }
-  for (;;) {
+  for (int stop = SIGTSTP;;) {
     int status = 0;
     const pid_t changed_state = ::waitpid(process, &status, notes_from >= 0 ? WNOHANG | WUNTRACED : 0);
     if (changed_state < 0 && errno != EINTR) return -1;
     if (changed_state == process && !WIFSTOPPED(status)) return status;
     if (changed_state == process) {
-      stop_along(process, WSTOPSIG(status));
+      stop = WSTOPSIG(status);
+      stop_along(process, stop);
       continue;
     }
     if (ending != nullptr) ending->look();
     if (notes_from < 0 || !next_note(note, ending != nullptr ? Ending::kLookEveryMs : -1)) continue;
-    if (listening == Listening::kHandOn)
+    const bool woken = witness != nullptr && note.signal == SIGCONT && note.sender == witness->process();
+    if (woken && is_stopped(process))  // the witness saw it go on, and it stopped again before we were woken
+      stop_along(process, stop);
+    else if (listening == Listening::kHandOn)
       hand_on(process, note);
     else if (asks_for_end(note.signal))
       ::kill(process, SIGKILL);

@@ -62,12 +62,6 @@ bool has_told_all(pid_t process) {
   return state[std::strspn(state, " \t")] == 'S' && std::strtoull(waiting + std::strlen("\nShdPnd:"), nullptr, 16) == 0;
 }
 
-bool is_stopped(pid_t process) {
-  char text[512];
-  const char* const end_of_name = read_about(process, "stat", text) ? std::strrchr(text, ')') : nullptr;
-  return end_of_name != nullptr && end_of_name[1] != 0 && (end_of_name[2] == 'T' || end_of_name[2] == 't');
-}
-
 // All signals are blocked here, by the caller of fork().
 [[noreturn]] void be_witness(int to, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -95,6 +89,12 @@ bool is_stopped(pid_t process) {
 }
 
 }  // namespace
+
+bool is_stopped(pid_t process) {
+  char text[512];
+  const char* const end_of_name = read_about(process, "stat", text) ? std::strrchr(text, ')') : nullptr;
+  return end_of_name != nullptr && end_of_name[1] != 0 && (end_of_name[2] == 'T' || end_of_name[2] == 't');
+}
 
 std::unique_ptr<Witness> Witness::begin() {
   int pipe[2];

@@ -1,10 +1,13 @@
 """A program under `faultline run` fares as without it: the signals it gets, how it stops and ends, and what the caller sees of that."""
 
+import ctypes
 import os
 import pty
+import re
 import resource
 import select
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -313,6 +316,28 @@ def test_a_stop_right_after_a_continue_stays(tmp_path):
             pass
         os.killpg(process.pid, signal.SIGTSTP)
         wait_until(lambda: state_of(pid) == "T" and state_of(process.pid) == "T")
+    os.killpg(process.pid, signal.SIGCONT)
+    ended(process)
+    assert process.returncode == 5
+
+
+def test_a_wake_up_for_a_program_that_has_stopped_again_is_taken_back(tmp_path):
+    """The process beside Faultline that wakes it when the program goes on may see that just before the program stops again."""
+    process, pid = listener(tmp_path, "SIGUSR1")
+    (beside,) = [child for child in children_of(process.pid) if child != pid]
+    os.killpg(process.pid, signal.SIGTSTP)
+    wait_until(lambda: state_of(pid) == "T" and state_of(process.pid) == "T")
+
+    def turns():
+        return re.search(r"^voluntary_ctxt_switches:.*", Path(f"/proc/{process.pid}/status").read_text(), re.M)[0]
+
+    before = turns()
+    told = struct.pack(
+        "iiiiii104x", signal.SIGCONT, 0, -1, 0, beside, os.getuid()
+    )  # siginfo_t, as that process sends it
+    assert ctypes.CDLL(None).syscall(129, process.pid, int(signal.SIGCONT), told) == 0  # rt_sigqueueinfo
+    wait_until(lambda: turns() != before and state_of(process.pid) == "T")
+    assert state_of(pid) == "T"
     os.killpg(process.pid, signal.SIGCONT)
     ended(process)
     assert process.returncode == 5

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import stat
 import subprocess
@@ -15,6 +16,7 @@ from common import FAULTLINE, PROGRAMS
 
 DEMO = str(Path(__file__).parents[3] / "python" / "faultline" / "demo" / "gpt_oom.pack.zip")
 MARK = "made-by-faultline.json"
+DOUBLE_FREE = shlex.quote(str(PROGRAMS / "double_free"))
 IS_ROOT = os.geteuid() == 0
 
 
@@ -174,7 +176,8 @@ def test_force_takes_a_run_of_ones_own_and_that_alone(tmp_path):
     again = recorded("d", "--force", cwd=tmp_path)
     assert again.returncode == 0 and "not used" not in again.stderr
     now = tree(tmp_path / "d")
-    assert "report.json" in now and not set(first) & set(now) - {"command.json", "report.json", MARK}
+    stay = {name for name in now if name.partition("/")[0] == "links"}  # of a recorder whose path has a blank in it
+    assert "report.json" in now and not set(first) & set(now) - {"command.json", "report.json", MARK} - stay
     # and with a page of view's in it
     assert subprocess.run([FAULTLINE, "view", "d", "--no-open"], cwd=tmp_path, capture_output=True).returncode == 0
     assert recorded("d", "--force", cwd=tmp_path).returncode == 0
@@ -238,7 +241,7 @@ def test_force_removes_nothing_where_anything_is_not_as_it_was_left(tmp_path, ch
 
 def test_what_the_program_puts_into_the_folder_of_its_run_is_its_own(tmp_path):
     """`run` changes nothing: the program writes where it wants, and a later --force leaves that alone."""
-    command = ["sh", "-c", f"echo mine > d/best.pt; mkdir d/again; echo mine > d/again/x; {PROGRAMS / 'double_free'}"]
+    command = ["sh", "-c", f"echo mine > d/best.pt; mkdir d/again; echo mine > d/again/x; {DOUBLE_FREE}"]
     assert run("run", "-o", "d", cwd=tmp_path, command=command).returncode == 0
     assert (tmp_path / "d" / "best.pt").read_text() == "mine\n"
     done = recorded("d", "--force", cwd=tmp_path)
@@ -262,9 +265,7 @@ def test_what_the_program_puts_into_the_folder_of_its_run_is_its_own(tmp_path):
 )
 def test_a_file_of_the_programs_that_is_called_nearly_as_ours_stays(tmp_path, name):
     """Neither the report nor a later --force takes its place."""
-    (tmp_path / "program").write_text(
-        f"mkdir -p $(dirname d/{name}); echo mine > d/{name}; {PROGRAMS / 'double_free'}\n"
-    )
+    (tmp_path / "program").write_text(f"mkdir -p $(dirname d/{name}); echo mine > d/{name}; {DOUBLE_FREE}\n")
     assert run("run", "-o", "d", cwd=tmp_path, command=["sh", "program"]).returncode == 0
     assert (tmp_path / "d" / name).read_text() == "mine\n"
     done = recorded("d", "--force", cwd=tmp_path)
@@ -307,7 +308,7 @@ def test_a_disk_that_takes_nothing(tmp_path, verb, kind):
     full = "size=64k" if kind == "full" else "size=1m"
     fills = "head -c 1000000 /dev/zero > disk/fill 2>/dev/null" if kind == "full" else "mount -o remount,ro none disk"
     gpu = "--gpu virtual:1GiB" if verb == "run" else ""
-    script = f"mount -t tmpfs -o {full} none disk && echo mine > disk/mine && {{ {fills}; true; }} && {FAULTLINE} {verb} {gpu} -o disk/d -- echo started; echo status $?; ls disk; cat disk/mine"
+    script = f"mount -t tmpfs -o {full} none disk && echo mine > disk/mine && {{ {fills}; true; }} && {shlex.quote(str(FAULTLINE))} {verb} {gpu} -o disk/d -- echo started; echo status $?; ls disk; cat disk/mine"
     done = subprocess.run(
         ["unshare", "-m", "sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=600
     )

@@ -78,7 +78,7 @@ def test_what_has_the_name_already_stays_as_it_is(tmp_path, there):
             (name / "made-by-faultline.json").write_text('{"faultline": 1}')
 
     def all_of(path):
-        return [(at, at.read_text()) for at in [path, *sorted(path.rglob("*"))] if at.is_file()]
+        return [(at, at.read_bytes()) for at in [path, *sorted(path.rglob("*"))] if at.is_file()]
 
     before = all_of(name)
     assert run(cwd=tmp_path).returncode == 0
