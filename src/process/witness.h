@@ -10,7 +10,7 @@
 
 namespace faultline::process {
 
-std::int64_t now_ns();  // of a clock that both processes read; async-signal-safe
+std::int64_t now_ns();           // of a clock that both processes read; async-signal-safe
 bool is_stopped(pid_t process);  // by a signal or a debugger
 
 class Witness {
