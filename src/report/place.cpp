@@ -27,10 +27,12 @@ std::string drop_folders(const std::string& path, int width, bool unicode) {
   if (name == std::string::npos) return shorten_middle(path, width, unicode);
   const std::string head = path.substr(0, path.find('/', 1) + 1);
   std::string with_head, without_head;
-  for (std::size_t cut = name; cut != std::string::npos && cut >= head.size(); cut = path.rfind('/', cut - 1)) {
+  for (std::size_t cut = name; cut != std::string::npos && cut >= head.size();) {
     const std::string tail = gap + path.substr(cut);
-    if (display_width(tail) <= width) without_head = tail;
+    if (display_width(tail) > width) break;  // those with more folders are longer still
+    without_head = tail;
     if (display_width(head + tail) <= width && cut != name) with_head = head + tail;
+    cut = cut == 0 ? std::string::npos : path.rfind('/', cut - 1);
   }
   if (!with_head.empty()) return with_head;
   return !without_head.empty() ? without_head : shorten_middle(path.substr(name + 1), width, unicode);

@@ -99,6 +99,8 @@ TEST(ShortenPath, FoldersInTheMiddleGiveWayBeforeTheName) {
   EXPECT_EQ(shorten_path("/" + path, kStyle, 26), "/project/…/delta/train.py");
   EXPECT_EQ(shorten_path(path, kStyle, 12), "…/train.py");
   EXPECT_EQ(shorten_path(path, kStyle, 8), "train.py");
+  EXPECT_EQ(shorten_path("/a_rather_long_name.py", kStyle, 12), "a_r…_name.py");  // in the root itself
+  EXPECT_LE(display_width(shorten_path(std::string(200'000, '/') + "train.py", kStyle, 12)), 12);
   for (int width = 8; width < 45; ++width) EXPECT_LE(display_width(shorten_path(path, kStyle, width)), width);
 }
 
