@@ -490,6 +490,7 @@ def test_a_generator_of_another_device_is_refused_as_on_a_gpu(dry_run):
         torch.rand(3, device="cuda", generator=on_gpu); torch.ones(5, device="cuda").multinomial(2, generator=on_gpu)
         torch.rand(3, device="cuda", generator=torch.cuda.default_generators[0])
         torch.rand(3, generator=on_host); torch.rand(3, device="meta", generator=on_host)
+        torch.rand(3, device="meta", generator=on_gpu); torch.empty(3, device="meta").normal_(generator=on_gpu)
         for wrong in (
             lambda: torch.rand(3, device="cuda", generator=on_host),
             lambda: torch.zeros(3, device="cuda").normal_(generator=torch.default_generator),

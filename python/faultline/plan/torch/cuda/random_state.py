@@ -59,15 +59,16 @@ class Generator(torch.Generator):
         return super().device if self._place is None else torch.device("cuda", self._place)
 
 
-_of_gpu: weakref.WeakValueDictionary[int, Generator] = (
-    weakref.WeakValueDictionary()
-)  # an operation gets another object for it
+# By what is in C++: an operation gets another object for it.
+_of_gpu: weakref.WeakValueDictionary[int, Generator] = weakref.WeakValueDictionary()
 
 
-def check_generator(kwargs, wanted: str) -> None:
-    """Numbers of one device are not drawn from a generator of another; behind each of them is the host's, which would."""
-    generator = kwargs.get("generator")
-    if generator is None:
+def check_generator(kwargs, wanted: str, operands=()) -> None:
+    """Numbers of one device are not drawn from a generator of another; behind each of them is the host's, which would. On meta none are drawn."""
+    generator, place = kwargs.get("generator"), kwargs.get("device")
+    if generator is None or (place is not None and place.type == "meta"):
+        return
+    if any(operand.device.type == "meta" for operand in operands):
         return
     found = _of_gpu.get(generator._cdata, generator).device.type
     if found != wanted:

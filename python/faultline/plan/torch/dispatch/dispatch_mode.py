@@ -161,8 +161,7 @@ class DryRunMode(TorchDispatchMode):
         try:
             _check_layouts(func, args, kwargs, operands, on_gpu)
             if not on_gpu:
-                if not any(operand.device.type == "meta" for operand in operands):
-                    check_generator(kwargs, "cpu")
+                check_generator(kwargs, "cpu", operands)
                 return self.host.run(func, args, kwargs, operands)
             place = kwargs.get("device")
             if place is not None and place.type != "cuda" and func in operations.LIKES:
