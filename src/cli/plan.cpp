@@ -24,7 +24,7 @@
 #include "report/exit_status.h"
 #include "report/json.h"
 #include "report/plan_summary.h"
-#include "rules/line_words.h"
+#include "rules/describe.h"
 #include "sources/input.h"
 #include "sources/run_folder/run_folder.h"
 #include "sources/written_report/written_report.h"
@@ -204,9 +204,7 @@ class Reruns {
 
 // While changes are tried: "does not fit, 3.75 GiB too little, at train.py:18; trying what would make it fit".
 void say_verdict(const Plan& plan) {
-  const Location& at = plan.failure.at;
-  const std::string place =
-      at.known() ? ", at " + at.file.substr(at.file.rfind('/') + 1) + line_behind(at.file, at.line) : std::string();
+  const std::string place = plan.failure.at.known() ? ", at " + short_place(plan.failure.at) : std::string();
   hint(summary_of(plan) + place + "; trying what would make it fit");
 }
 

@@ -11,8 +11,6 @@ _IN_GRAPH = re.compile(r"^Detected at node (\S+) defined at", re.M)
 _MADE_AT = re.compile(r'^  File "([^"\n]+)", line (\d+), in (.*)$', re.M)
 _NODE = re.compile(r"\n\s*\[\[\{\{node .*", re.S)
 _NAMED = re.compile(r"^(?:\{\{function_node .*?\}\} )?(.*?)\n\s*\[\[\{\{node (\S+)\}\}", re.S)
-
-
 _IN_USER_CODE = re.compile(r'^    File "([^"\n]+)", line (\d+), in (\S+) +\*', re.M)
 _WHILE_TRACED = re.compile(
     r"(?:^|\n) *\w+: (.*) for '\{\{node [^}]*\}\} = (\w+)\[(.*)\]\(.*\)' with input shapes: (.*?)\.? *(?:\n|$)"

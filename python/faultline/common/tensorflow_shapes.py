@@ -44,13 +44,13 @@ def is_brought_to_host(dtype: str, name: str) -> bool:
     return dtype == "int32" and name not in _INT32_ON_GPU
 
 
-def scratch_of(name: str, given, result) -> list:
-    """The shapes of float32 that the GPU's kernel of an operation works in beside its results, by the shapes of its first argument and of its first result."""
-    if (
-        name in ("Multinomial", "StatelessMultinomial") and given and result
-    ):  # a noise and a score for each sample and class
-        return [(*result, given[-1])] * 2
-    return []
+# The GPU's kernels of these work in scratch memory beside their results.
+IN_SCRATCH = frozenset(["Multinomial", "StatelessMultinomial"])
+
+
+def scratch_of(given, result) -> list:
+    """Of what they work in, the shapes of float32, by the shapes of their first argument and of their first result: a noise and a score for each sample and class."""
+    return [(*result, given[-1])] * 2 if given and result else []
 
 
 def dims(tensor) -> tuple:

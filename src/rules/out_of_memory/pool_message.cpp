@@ -364,8 +364,6 @@ void judge_tensorflow(Case& subject, Finding& finding) {
   if (finding.cause.empty() && !has_map(subject, failure)) add_map(subject, finding);
 }
 
-namespace {}  // namespace
-
 void judge_jax(Case& subject, Finding& finding) {
   const StatedError& stated = subject.statements().error;
   if (stated.group() == ErrorKind::kPoolGrowth || stated.benign || stated.disguised ||

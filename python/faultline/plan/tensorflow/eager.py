@@ -167,7 +167,8 @@ class Eager:
             return results
         holdings = self.take_all(told, name)
         try:
-            self._work_in_scratch(name, inputs, told)
+            if name in shapes.IN_SCRATCH:
+                self._work_in_scratch(name, inputs, told)
             is_plain = all(shapes.is_plain(dtype) for _, dtype in told)
             if session.all_real or not is_plain or self._is_small(name, inputs, told, stand_in_given):
                 results, stand_in = self._computed(run, told if is_plain else None, stand_in_given)
@@ -267,8 +268,8 @@ class Eager:
         import tensorflow as tf
 
         given = shapes.dims(inputs[0]) if inputs and inputs[0].shape.rank is not None else ()
-        worked_in = shapes.scratch_of(name, given, told[0][0])
-        for holding in self.take_all([(shape, tf.float32) for shape in worked_in], name) if worked_in else ():
+        worked_in = shapes.scratch_of(given, told[0][0])
+        for holding in self.take_all([(shape, tf.float32) for shape in worked_in], name):
             self._session.give_back(holding.allocation)
 
     def _is_small(self, name: str, inputs, told, stand_in_given: bool) -> bool:

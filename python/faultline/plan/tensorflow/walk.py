@@ -147,7 +147,8 @@ class Walk:
             or ragged.come_to(self, step)
         ):
             self._results(step)
-            self._work_in_scratch(step)
+            if kind in shapes.IN_SCRATCH and not step.on_host:
+                self._work_in_scratch(step)
         if kind not in operation_kinds.OF_FUNCTIONS and not left_out.runs_here(kind):
             self.outcome.runs_here = False
         if left_out.changes(kind):
@@ -186,12 +187,10 @@ class Walk:
             self.result(step, out, self._constant(step, out) or self._unreduced(step, out))
 
     def _work_in_scratch(self, step: Step) -> None:
-        if not step.inputs or not step.outputs or step.on_host:
-            return
         given, made = self.facts.shape(step.inputs[0]), self.facts.shape_of(step.outputs[0])
         held = []
         try:
-            for shape in shapes.scratch_of(step.kind, given, made):
+            for shape in shapes.scratch_of(given, made):
                 held.append(self.take(4 * math.prod(shape), shape, "float32", step))
         finally:
             for holding in held:

@@ -76,18 +76,16 @@ class KvCache:
         record.made_in_call = call
 
     def _is_one(self, record: Record, tensor, size: str) -> None:
-        record.is_cache = True
-        if not record.allocation:
-            return
         self._note(record, tensor)
-        if tensor.dtype is torch.float32:
+        if record.allocation and tensor.dtype is torch.float32:
             place = self.place_of(record.stack) + size
             self.found[place] = max(self.found.get(place, 0), record.size_bytes)
 
     def _note(self, record: Record, tensor) -> None:
         record.is_cache = True
-        number = self._memory.device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), KIND)
-        self._memory.device.tensor_note(record.allocation, number, 0)
+        if record.allocation:
+            number = self._memory.device.tensor(tuple(tensor.size()), dtype_name(tensor.dtype), KIND)
+            self._memory.device.tensor_note(record.allocation, number, 0)
 
     def place_of(self, stack: int) -> str:
         """The innermost Python line that made it."""
